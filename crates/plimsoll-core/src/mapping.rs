@@ -90,6 +90,19 @@ pub enum MappingTimeUnit {
     Ns,
 }
 
+impl MappingTimeUnit {
+    /// Nanoseconds of one.
+    #[must_use]
+    pub fn nanoseconds(self) -> u64 {
+        match self {
+            MappingTimeUnit::S => 1_000_000_000,
+            MappingTimeUnit::Ms => 1_000_000,
+            MappingTimeUnit::Us => 1_000,
+            MappingTimeUnit::Ns => 1,
+        }
+    }
+}
+
 /// Which end of an interval a time marks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -370,8 +370,8 @@ fn values(name: &str) -> Vec<Value> {
             vec![serde_json::from_str(exported).unwrap()]
         }
         "inventory" => {
-            let pages = ["docs/stacks/inventory.md", "docs/stacks/load.md"];
-            let all = pages.iter().flat_map(|page| examples_of(page));
+            let all = examples_of("docs/stacks/inventory.md").into_iter();
+            let all = all.chain(examples_of("docs/stacks/load.md"));
             all.chain(examples_in("examples/labs")).collect()
         }
         "stack" => examples_in("examples/stacks"),

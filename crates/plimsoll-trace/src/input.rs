@@ -38,6 +38,8 @@ pub struct RecordingInput {
     /// Offset of `piece[from]` in the file.
     offset: u64,
     at_end: bool,
+    /// Whether the last line that was taken had an end.
+    ended_by_line: bool,
 }
 
 impl fmt::Debug for RecordingInput {
@@ -83,6 +85,7 @@ impl RecordingInput {
             to: 0,
             offset: 0,
             at_end: false,
+            ended_by_line: true,
         };
         input.read_until(HEAD_BYTES)?;
         let read = &input.piece[..input.to];
@@ -115,6 +118,11 @@ impl RecordingInput {
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Whether the last line that was taken had an end.
+    pub(crate) fn ended_by_line(&self) -> bool {
+        self.ended_by_line
     }
 
     /// Damage at a place of this file.
@@ -177,6 +185,7 @@ impl RecordingInput {
         let (from, offset) = (self.from, self.offset);
         let has_end = self.piece[from + taken - 1] == b'\n';
         let length = taken - usize::from(has_end);
+        self.ended_by_line = has_end;
         self.from += taken;
         self.offset += taken as u64;
         let line = &self.piece[from..from + length];

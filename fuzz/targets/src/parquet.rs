@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A damaged table of requests: an error or requests, no panic that is not caught, and no more
-//! requests than it was made of.
+//! A damaged table of requests, and one of counters: an error or what can be in it, no panic that is not
+//! caught.
 //!
-//! The input is a list of {place (2 bytes), what is changed there, how}; the table it changes has
-//! eight requests. A place behind its end cuts it. Headers claim any length and number: with
-//! `-malloc_limit_mb=64` libFuzzer ends at an allocation that trusts one.
+//! The input is a list of {place (2 bytes), what is changed there, how}; the tables it changes have
+//! eight requests and eight intervals. A place behind its end cuts one. Headers claim any length and
+//! number: with `-malloc_limit_mb=64` libFuzzer ends at an allocation that trusts one.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use plimsoll_core::op::OpKind;
+use plimsoll_core::profile::IntervalRow;
 use plimsoll_core::units::Nanos;
+use plimsoll_trace::OpenRecording;
 use plimsoll_trace::requests::{self, TraceRequest, TraceSpool, parquet};
 
 /// Of the table that is damaged.
@@ -49,9 +51,29 @@ static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     std::fs::read(&table).expect("the table")
 });
 
+static INTERVALS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    const BEGIN: u64 = 1_795_220_132_000_000_000;
+    let row = |n: u64| IntervalRow {
+        from_unix_ns: BEGIN + n * 1_000_000_000,
+        to_unix_ns: BEGIN + (n + 1) * 1_000_000_000,
+        reads: (n != 3).then_some(50.0),
+        write_bytes: Some(4096.0),
+        ..IntervalRow::default()
+    };
+    let path = std::path::Path::new("intervals");
+    let mut table = plimsoll_fit::IntervalTable::begin(Vec::new(), path).expect("a table");
+    table.push("sda", (0..ROWS).map(row)).expect("rows");
+    table.finish().expect("the table")
+});
+
 /// Runs the target on one input.
 pub fn parquet(input: &[u8]) {
-    let mut bytes = TABLE.clone();
+    for table in [&*TABLE, &*INTERVALS] {
+        changed(table.clone(), input);
+    }
+}
+
+fn changed(mut bytes: Vec<u8>, input: &[u8]) {
     for change in input.chunks_exact(4) {
         let place = usize::from(u16::from_le_bytes([change[0], change[1]]));
         match bytes.get_mut(place) {
@@ -65,8 +87,15 @@ pub fn parquet(input: &[u8]) {
     // Tables are read from files only.
     let file = tempfile::NamedTempFile::new_in(&*FOLDER).expect("a file");
     std::fs::write(file.path(), &bytes).expect("room for it");
-    let Ok(mut reader) = requests::open(file.path()) else {
-        return;
+    let mut reader = match plimsoll_trace::open(file.path()) {
+        Ok(OpenRecording::Requests(reader)) => reader,
+        Ok(OpenRecording::Counters(counters)) => {
+            for disk in counters.disks() {
+                let _ = counters.series(&disk, &counters.times().span());
+            }
+            return;
+        }
+        Err(_) => return,
     };
     let mut found = Vec::new();
     while reader.read(&mut found).unwrap_or(false) {

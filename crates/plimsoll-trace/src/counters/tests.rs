@@ -131,7 +131,7 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-const TABLE: &str = "time;disk;reads_total;read_bytes_total;write_latency_ms;writes/s\n\
+const TABLE: &str = "time;disk;reads_total;read_bytes_total;write_await_ms;writes/s\n\
 2026-11-21T00:15:32Z;sda;100;4096;;\n\
 2026-11-21T00:15:34Z;sda;300;1028096;2,0;2,5\n";
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod counters;
+mod damage;
 mod examples;
 mod judges;
 mod reader_speed;

@@ -72,3 +72,10 @@ polars.from_arrow(counted).write_csv(f"{folder}/polars.csv")
 duckdb.sql(f"COPY counted TO '{folder}/duckdb.parquet' (FORMAT PARQUET)")
 duckdb.sql(f"COPY counted TO '{folder}/duckdb.csv'")
 duckdb.sql(f"COPY counted TO '{folder}/duckdb.json'")
+
+# Files of some kilobytes of which a page would become 40 MB.
+bomb = pyarrow.table({"time": pyarrow.array([0], pyarrow.timestamp("us", "UTC")), "disk": ["x" * 40_000_000], "r/s": [0.0]})
+for codec in ["snappy", "gzip", "zstd", "lz4"]:
+    for plain in [True, False]:
+        name = f"{folder}/bomb_{codec}_{plain}.parquet"
+        pyarrow.parquet.write_table(bomb, name, compression=codec, use_dictionary=not plain, write_statistics=False)

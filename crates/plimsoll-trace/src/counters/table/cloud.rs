@@ -37,15 +37,68 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
     object.contains_key("Datapoints") || object.contains_key("MetricDataResults")
 }
 
-/// A value of a metric at an instant.
-struct CloudPoint<'a> {
+/// A metric of a disk, as a label names it.
+struct CloudSeries<'a> {
     metric: &'a str,
-    /// What the values are, if the label says it.
-    statistic: Option<&'a str>,
     disk: &'a str,
-    time: Option<&'a Value>,
-    /// The value, or the object that has one for each statistic.
-    value: Option<&'a Value>,
+    /// What its values are, if the label says it.
+    statistic: Option<&'a str>,
+}
+
+impl<'a> CloudSeries<'a> {
+    /// A label may name the volume and the statistic beside the metric.
+    fn of(label: &'a str, only: &'a str) -> CloudSeries<'a> {
+        let mut words = label.split_whitespace();
+        let metric = words
+            .clone()
+            .find(|word| is_of_cloud(word))
+            .unwrap_or(label);
+        let statistic = words.clone().find(|word| STATISTICS.contains(word));
+        let disk = words.find(|word| *word != metric && Some(*word) != statistic);
+        CloudSeries {
+            metric,
+            disk: disk.filter(|_| metric != label).unwrap_or(only),
+            statistic,
+        }
+    }
+
+    /// Takes a value, or a point that has one for each statistic.
+    fn take(
+        &self,
+        time: Option<&Value>,
+        point: &Value,
+        reader: &mut TableReader,
+        told: &mut CounterScanSummary,
+    ) -> Result<(), String> {
+        let Some((figure, kind)) = reader.cloud_figure(self.metric)? else {
+            return Ok(());
+        };
+        let wanted = match kind {
+            MappingKind::Sum => "Sum",
+            _ => "Average",
+        };
+        let value = match (point, self.statistic) {
+            (Value::Object(statistics), _) => statistics.get(wanted).ok_or_else(|| {
+                format!("its points lack the statistic {wanted}; ask for --statistics {wanted}")
+            })?,
+            (_, Some(said)) if said != wanted => {
+                return Err(format!("its values are the statistic {said}, not {wanted}"));
+            }
+            (value, None) if kind == MappingKind::Sum => {
+                told.warn_once(STATISTIC);
+                value
+            }
+            (value, _) => value,
+        };
+        let (Some(time), Some(value)) = (time.and_then(text), text(value)) else {
+            return Err("a point has no time, or no value".into());
+        };
+        let at = reader.instant(TableCell::Text(time.as_bytes()), told)?;
+        match figure_of(TableCell::Text(value.as_bytes()), &reader.columns)? {
+            Some(value) => reader.hold(figure, self.disk.as_bytes(), at, value),
+            None => Ok(()),
+        }
+    }
 }
 
 pub(super) fn scan(
@@ -55,107 +108,49 @@ pub(super) fn scan(
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
     let names = ["time", "metric", "value"].map(str::to_owned);
-    let columns = TableColumns::of_names(&names).ok().flatten();
-    let Some(mut columns) = columns else {
+    let Ok(Some(mut columns)) = TableColumns::of_names(&names) else {
         return Err(wrong(input, "it is no table".into()));
     };
     columns.time.is_begin = true;
     let only = disk_name(input);
     let mut reader = TableReader::new(columns, &only, told);
-    for point in answers.iter().flat_map(|answer| points(answer, &only)) {
-        match take(&point, &mut reader, told) {
-            Ok(()) => told.wrong.right(),
-            Err(what) => {
-                let _ = told.wrong.wrong(0, &what, point.metric.as_bytes());
+    let list = |object: &'_ Value, key: &str| {
+        object
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    for answer in answers {
+        let answer = Value::Object(answer.clone());
+        let points = list(&answer, "Datapoints");
+        let mut found: Vec<(&Value, Option<&Value>, &Value)> = points
+            .iter()
+            .map(|point| (&answer, point.get("Timestamp"), point))
+            .collect();
+        let results = list(&answer, "MetricDataResults");
+        let lists: Vec<_> = results
+            .iter()
+            .map(|one| (list(one, "Timestamps"), list(one, "Values")))
+            .collect();
+        for (one, (times, values)) in results.iter().zip(&lists) {
+            found.extend(
+                times
+                    .iter()
+                    .zip(values)
+                    .map(|(time, value)| (one, Some(time), value)),
+            );
+        }
+        for (labelled, time, point) in found {
+            let label = labelled
+                .get("Label")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            match CloudSeries::of(label, &only).take(time, point, &mut reader, told) {
+                Ok(()) => told.wrong.right(),
+                Err(what) => drop(told.wrong.wrong(0, &what, label.as_bytes())),
             }
         }
     }
     reader.finish(told, give).map_err(|what| wrong(input, what))
-}
-
-fn take(
-    point: &CloudPoint<'_>,
-    reader: &mut TableReader,
-    told: &mut CounterScanSummary,
-) -> Result<(), String> {
-    let Some((figure, kind)) = reader.cloud_figure(point.metric)? else {
-        return Ok(());
-    };
-    let statistic = match kind {
-        MappingKind::Sum => "Sum",
-        _ => "Average",
-    };
-    let value = match point.value {
-        Some(Value::Object(statistics)) => {
-            let found = statistics.get(statistic);
-            if found.is_none() {
-                return Err(format!(
-                    "its points lack the statistic {statistic}; ask for --statistics {statistic}"
-                ));
-            }
-            found
-        }
-        other => {
-            match point.statistic {
-                Some(said) if said != statistic => {
-                    return Err(format!(
-                        "its values are the statistic {said}, not {statistic}"
-                    ));
-                }
-                None if kind == MappingKind::Sum => told.warn_once(STATISTIC),
-                _ => {}
-            }
-            other
-        }
-    };
-    let (Some(time), Some(value)) = (point.time.and_then(text), value.and_then(text)) else {
-        return Ok(());
-    };
-    let at = reader.instant(TableCell::Text(time.as_bytes()), told)?;
-    match figure_of(TableCell::Text(value.as_bytes()), &reader.columns)? {
-        Some(value) => reader.hold(figure, point.disk.as_bytes(), at, value),
-        None => Ok(()),
-    }
-}
-
-/// The values of an answer.
-fn points<'a>(answer: &'a Map<String, Value>, only: &'a str) -> Vec<CloudPoint<'a>> {
-    let list = |value: Option<&'a Value>| {
-        value
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice)
-    };
-    let word = |value: Option<&'a Value>| value.and_then(Value::as_str).unwrap_or_default();
-    let mut found = Vec::new();
-    for point in list(answer.get("Datapoints")) {
-        found.push(CloudPoint {
-            metric: word(answer.get("Label")),
-            statistic: None,
-            disk: only,
-            time: point.get("Timestamp"),
-            value: Some(point),
-        });
-    }
-    for series in list(answer.get("MetricDataResults")) {
-        let label = word(series.get("Label"));
-        // A label may name the volume and the statistic beside the metric.
-        let mut words = label.split_whitespace();
-        let metric = words
-            .clone()
-            .find(|word| is_of_cloud(word))
-            .unwrap_or(label);
-        let statistic = words.clone().find(|word| STATISTICS.contains(word));
-        let disk = words.find(|word| *word != metric && Some(*word) != statistic);
-        let times = list(series.get("Timestamps"));
-        for (time, value) in times.iter().zip(list(series.get("Values"))) {
-            found.push(CloudPoint {
-                metric,
-                statistic,
-                disk: disk.unwrap_or(only),
-                time: Some(time),
-                value: Some(value),
-            });
-        }
-    }
-    found
 }

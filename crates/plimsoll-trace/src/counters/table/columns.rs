@@ -22,6 +22,8 @@ pub(super) struct TableColumns {
     pub(super) only_device: Option<String>,
     /// With the name of a metric, and its value.
     pub(super) long: Option<(usize, usize)>,
+    /// Those whose names are none of figures of disks.
+    pub(super) passed_over: Vec<String>,
     /// By device.
     pub(super) figures: Vec<FigureColumn>,
     pub(super) has_decimal_commas: bool,
@@ -55,15 +57,13 @@ pub(super) struct FigureColumn {
 /// What is to be done about a column that leaves something open.
 const MAPPING: &str = "say it in a mapping file, which plimsoll new mapping FILE begins";
 
-fn unit_ns(unit: &str) -> Option<u64> {
-    match unit {
-        "s" => Some(1_000_000_000),
-        "ms" => Some(1_000_000),
-        "us" => Some(1_000),
-        "ns" => Some(1),
-        _ => None,
-    }
-}
+/// Nanoseconds of a unit of times, by the word for it in the name of a column.
+const UNITS_NS: [(&str, u64); 4] = [
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
 
 impl TableColumns {
     /// Those of a table whose columns have these names; `None` if it is none of disks.
@@ -87,10 +87,12 @@ impl TableColumns {
         };
         let words = roles[time].as_ref().map_or(&[][..], |(_, words)| words);
         let is_utc = words.iter().any(|word| word == "utc" || word == "gmt");
+        let mut units = UNITS_NS.iter();
+        let unit = units.find(|(unit, _)| words.iter().any(|word| word == unit));
         let time = TimeColumn {
             place: time,
             until,
-            unit_ns: words.iter().find_map(|word| unit_ns(word)),
+            unit_ns: unit.map(|(_, ns)| *ns),
             zone: is_utc.then_some(TimeZone::UTC),
             is_begin: names.iter().any(|name| is_of_cloud(name)),
             interval_ns: None,
@@ -103,6 +105,7 @@ impl TableColumns {
             host: place(ColumnRole::Host),
             only_device: None,
             long,
+            passed_over: Vec::new(),
             figures: Vec::new(),
             has_decimal_commas: false,
             is_mapped: false,
@@ -124,6 +127,14 @@ impl TableColumns {
         if !columns.has_load() && open.is_none() {
             return Ok(None);
         }
+        let is_read = |place: usize| {
+            roles[place].is_some() || columns.figures.iter().any(|column| column.place == place)
+        };
+        let others = names.iter().enumerate();
+        columns.passed_over = others
+            .filter(|(place, name)| !is_read(*place) && !name.is_empty())
+            .map(|(_, name)| name.clone())
+            .collect();
         match open {
             Some(what) => Err(what),
             None => columns.checked().map(Some),
@@ -214,14 +225,6 @@ impl TableColumns {
                 .parse_time_zone(zone)
                 .map_err(|error| format!("time.zone: {error}"))
         });
-        let unit_ns = time.unit.and_then(|unit| {
-            unit_ns(match unit {
-                MappingTimeUnit::S => "s",
-                MappingTimeUnit::Ms => "ms",
-                MappingTimeUnit::Us => "us",
-                MappingTimeUnit::Ns => "ns",
-            })
-        });
         let interval = time
             .interval_s
             .map(|s| plimsoll_core::units::Nanos::from_secs_f64(s).0);
@@ -233,7 +236,7 @@ impl TableColumns {
             time: TimeColumn {
                 place: place(&time.column)?,
                 until: optional(&time.until)?,
-                unit_ns,
+                unit_ns: time.unit.map(MappingTimeUnit::nanoseconds),
                 zone: zone.transpose()?,
                 is_begin: time.marks == MappingTimeMark::Begin,
                 interval_ns: interval.filter(|interval| *interval > 0),
@@ -242,6 +245,7 @@ impl TableColumns {
             host: None,
             only_device: mapping.device.name.clone(),
             long,
+            passed_over: Vec::new(),
             figures: Vec::new(),
             has_decimal_commas: mapping.decimal
                 == Some(plimsoll_core::mapping::MappingDecimal::Comma),

@@ -71,38 +71,21 @@ fn lines(
     told: &mut CounterScanSummary,
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
-    let mut rows: Option<JsonRows> = None;
+    let mut reader = None;
     while let Some((offset, line)) = input.wide_line()? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let object = serde_json::from_slice::<Map<String, Value>>(line);
-        let object = object.map_err(|error| format!("it is no object of JSON ({error})"));
-        let shown: Vec<u8> = line.iter().copied().take(80).collect();
-        let taken = match (object, &mut rows) {
-            (Ok(object), Some(rows)) => rows.take(&object, told, give),
-            (Ok(object), none) => {
-                let rows = none.insert(JsonRows::of(&object, mapping, input, told)?);
-                rows.take(&object, told, give)
-            }
-            (Err(what), _) => Err(what),
+        let row = JsonRow {
+            object: serde_json::from_slice(line).ok(),
+            offset,
+            shown: line.iter().copied().take(SHOWN).collect(),
         };
-        let Err(what) = taken else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, &what, &shown) {
-            told.damage = Some(input.damage(offset, what));
+        if !row.take(&mut reader, (mapping, input), told, give)? {
             break;
         }
     }
-    match rows {
-        Some(rows) => rows
-            .reader
-            .finish(told, give)
-            .map_err(|what| wrong(input, what)),
-        None => Ok(()),
-    }
+    finish(reader, input, told, give)
 }
 
 /// Rows of whole documents, one behind the other.
@@ -121,102 +104,125 @@ fn documents(
             return Err(wrong(input, what.into()));
         }
     }
-    let mut objects = Vec::new();
-    let mut answers = Vec::new();
+    let (mut values, mut answers) = (Vec::new(), Vec::new());
     let mut found = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
-    loop {
-        let document = match found.next() {
-            None => break,
-            Some(Ok(document)) => document,
-            Some(Err(error)) => {
+    while let Some(document) = found.next() {
+        match document {
+            Ok(Value::Object(answer)) if cloud::is_answer(&answer) => answers.push(answer),
+            Ok(Value::Object(mut answer)) if answer.get(LIST).is_some_and(Value::is_array) => {
+                values.extend(
+                    answer
+                        .remove(LIST)
+                        .and_then(|list| list.as_array().cloned())
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+            Ok(Value::Array(list)) => values.extend(list),
+            Ok(other) => values.push(other),
+            Err(error) => {
                 let what = format!("here the JSON is broken, or cut off ({error})");
                 told.damage = Some(input.damage(found.byte_offset() as u64, what));
                 break;
             }
-        };
-        match document {
-            Value::Object(answer) if cloud::is_answer(&answer) => answers.push(answer),
-            Value::Object(mut answer) => match answer.remove(LIST) {
-                Some(Value::Array(list)) => objects.extend(list),
-                _ => objects.push(Value::Object(answer)),
-            },
-            Value::Array(list) => objects.extend(list),
-            _ => told
-                .warn_once("a value of its JSON is neither an object nor a list and was left out"),
         }
     }
     if !answers.is_empty() {
         return cloud::scan(&answers, input, told, give);
     }
-    let mut rows: Option<JsonRows> = None;
-    for (number, object) in objects.iter().enumerate() {
-        let taken = match (object, &mut rows) {
-            (Value::Object(object), Some(rows)) => rows.take(object, told, give),
-            (Value::Object(object), none) => {
-                let rows = none.insert(JsonRows::of(object, mapping, input, told)?);
-                rows.take(object, told, give)
-            }
-            _ => Err("it is no object".into()),
+    let mut reader = None;
+    for (number, value) in (0..).zip(values) {
+        let row = JsonRow {
+            shown: value.to_string().bytes().take(SHOWN).collect(),
+            object: match value {
+                Value::Object(object) => Some(object),
+                _ => None,
+            },
+            offset: number,
         };
-        match taken {
-            Ok(()) => told.wrong.right(),
-            Err(what) => {
-                let what = format!("object {}: {what}", number + 1);
-                if let Some(what) = told.wrong.wrong(0, &what, object.to_string().as_bytes()) {
-                    told.damage = Some(input.damage(0, what));
-                    break;
-                }
-            }
+        if !row.take(&mut reader, (mapping, input), told, give)? {
+            break;
         }
     }
-    match rows {
-        Some(rows) => rows
-            .reader
-            .finish(told, give)
-            .map_err(|what| wrong(input, what)),
-        None => Ok(()),
-    }
+    finish(reader, input, told, give)
 }
 
-/// Objects with the keys of the first.
-struct JsonRows {
-    reader: TableReader,
+/// Bytes of a row that is wrong.
+const SHOWN: usize = 80;
+
+/// A row, if it is an object.
+struct JsonRow {
+    object: Option<Map<String, Value>>,
+    /// Its byte, or its number in a list.
+    offset: u64,
+    shown: Vec<u8>,
 }
 
-impl JsonRows {
-    fn of(
-        first: &Map<String, Value>,
-        mapping: Option<&MappingFile>,
-        input: &RecordingInput,
-        told: &mut CounterScanSummary,
-    ) -> Result<JsonRows, TraceError> {
-        let columns = columns(&names(first), mapping, input)?;
-        Ok(JsonRows {
-            reader: TableReader::new(columns, &disk_name(input), told),
-        })
-    }
-
+impl JsonRow {
+    /// Takes the figures of a row by the keys of the first; `false` where the rest is given up.
     fn take(
-        &mut self,
-        object: &Map<String, Value>,
+        &self,
+        reader: &mut Option<TableReader>,
+        (mapping, input): (Option<&MappingFile>, &RecordingInput),
         told: &mut CounterScanSummary,
         give: &mut Give<'_>,
-    ) -> Result<(), String> {
-        let known = &self.reader.columns.names;
-        if object.keys().any(|key| !known.contains(key)) {
-            told.warn_once("keys that the first object lacks are left out");
+    ) -> Result<bool, TraceError> {
+        let taken = match &self.object {
+            None => Err("it is no object of JSON".into()),
+            Some(object) => {
+                if reader.is_none() {
+                    let columns = columns(&names(object), mapping, input)?;
+                    *reader = Some(TableReader::new(columns, &disk_name(input), told));
+                }
+                reader
+                    .as_mut()
+                    .map_or(Ok(()), |reader| take(reader, object, told, give))
+            }
+        };
+        let Err(what) = taken else {
+            told.wrong.right();
+            return Ok(true);
+        };
+        let given_up = told.wrong.wrong(self.offset, &what, &self.shown);
+        let goes_on = given_up.is_none();
+        if let Some(what) = given_up {
+            told.damage = Some(input.damage(self.offset, what));
         }
-        let texts: Vec<Option<Cow<'_, str>>> =
-            known.iter().map(|name| text(object.get(name)?)).collect();
-        let cells: Vec<TableCell<'_>> = texts
-            .iter()
-            .map(|text| match text {
-                Some(text) => TableCell::Text(text.as_bytes()),
-                None => TableCell::Nothing,
-            })
-            .collect();
-        self.reader.row(&cells, told, give)
+        Ok(goes_on)
     }
+}
+
+fn finish(
+    reader: Option<TableReader>,
+    input: &RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
+    let ended = reader.map_or(Ok(()), |reader| reader.finish(told, give));
+    ended.map_err(|what| wrong(input, what))
+}
+
+/// Takes an object as a row.
+fn take(
+    reader: &mut TableReader,
+    object: &Map<String, Value>,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), String> {
+    let known = &reader.columns.names;
+    if object.keys().any(|key| !known.contains(key)) {
+        told.warn_once("keys that the first object lacks are left out");
+    }
+    let texts: Vec<Option<Cow<'_, str>>> =
+        known.iter().map(|name| text(object.get(name)?)).collect();
+    let mut cells = Vec::with_capacity(texts.len());
+    for text in &texts {
+        cells.push(
+            text.as_ref()
+                .map_or(TableCell::Nothing, |text| TableCell::Text(text.as_bytes())),
+        );
+    }
+    reader.row(&cells, told, give)
 }
 
 /// A value as a cell of text.

@@ -168,7 +168,8 @@ fn name(cell: &[u8]) -> String {
         .into()
 }
 
-/// Whether some number at the beginning of a CSV can only have its fraction behind its comma: `0,125`, `12,5`.
+/// Whether some number at the beginning of a CSV can only have its fraction behind its comma: `0,125`,
+/// `12,5`.
 fn has_decimal_commas(head: &[u8], separator: u8) -> bool {
     let is_one = |cell: &[u8]| {
         let mut parts = cell.split(|byte| *byte == b',');
@@ -241,6 +242,9 @@ fn csv(
             told.damage = Some(input.damage(offset, what));
             break;
         }
+    }
+    if !input.ended_by_line() {
+        told.warn_once("its last line has no end, so it may be cut off");
     }
     reader.finish(told, give).map_err(|what| wrong(input, what))
 }

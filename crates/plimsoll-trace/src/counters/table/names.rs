@@ -149,89 +149,46 @@ struct FigureWords {
     unit: Option<MappingUnit>,
     is_kilo_open: bool,
     kind: Option<MappingKind>,
-    /// Whether each of [`MARKS`] is among them.
-    marks: [bool; MARKS.len()],
+    /// The first words of those of [`MARKS`] that are among them.
+    marks: Vec<&'static str>,
 }
 
-/// Words that stand for the same.
-const MARKS: [&[&str]; 10] = [
-    &[
-        "ops",
-        "op",
-        "operations",
-        "operation",
-        "ios",
-        "iops",
-        "requests",
-        "completed",
-        "transfers",
-    ],
-    &["time", "ticks"],
-    &["latency", "await", "response"],
-    &["avg", "average", "mean"],
-    &["io"],
-    &["weighted"],
-    &[
-        "queue",
-        "queued",
-        "inflight",
-        "outstanding",
-        "flight",
-        "progress",
-        "now",
-    ],
-    &["util", "utilization", "utilisation", "busy", "active"],
-    &["idle"],
-    &["merged", "merges"],
+/// Words that stand for the same as the first of them.
+const MARKS: [&str; 10] = [
+    "ops op operations operation ios iops requests completed transfers",
+    "time ticks",
+    "latency await response",
+    "average avg mean",
+    "io",
+    "weighted",
+    "queue queued inflight outstanding flight progress now",
+    "busy util utilization utilisation active",
+    "idle",
+    "merges merged",
 ];
-const OPS: usize = 0;
-const TIME: usize = 1;
-const EACH: usize = 2;
-const AVERAGE: usize = 3;
-const IO: usize = 4;
-const WEIGHTED: usize = 5;
-const QUEUE: usize = 6;
-const BUSY: usize = 7;
-const IDLE: usize = 8;
-const MERGES: usize = 9;
-
 /// Words that say nothing more.
-const FILLERS: [&str; 18] = [
-    "disk",
-    "disks",
-    "node",
-    "volume",
-    "device",
-    "dev",
-    "number",
-    "of",
-    "the",
-    "in",
-    "composite",
-    "storage",
-    "block",
-    "physical",
-    "depth",
-    "length",
-    "per",
-    "current",
-];
-
-const UNITS: [(&[&str], MappingUnit); 11] = [
-    (&["b", "byte", "bytes"], MappingUnit::B),
-    (&["kib", "kibibytes"], MappingUnit::KiB),
-    (&["mib", "mebibytes"], MappingUnit::MiB),
-    (&["gib", "gibibytes"], MappingUnit::GiB),
-    (&["sectors"], MappingUnit::Sectors),
-    (&["ns", "nanoseconds"], MappingUnit::Nanoseconds),
-    (&["us", "µs", "microseconds"], MappingUnit::Microseconds),
-    (&["ms", "msec", "milliseconds"], MappingUnit::Milliseconds),
-    (&["s", "sec", "seconds"], MappingUnit::Seconds),
-    (&["%", "percent", "pct"], MappingUnit::Percent),
-    (&["ratio", "share"], MappingUnit::Share),
+const FILLERS: &str = "disk disks node volume device dev number of the in composite storage block physical depth \
+                       length per current";
+const UNITS: [(&str, MappingUnit); 11] = [
+    ("b byte bytes", MappingUnit::B),
+    ("kib kibibytes", MappingUnit::KiB),
+    ("mib mebibytes", MappingUnit::MiB),
+    ("gib gibibytes", MappingUnit::GiB),
+    ("sectors", MappingUnit::Sectors),
+    ("ns nanoseconds", MappingUnit::Nanoseconds),
+    ("us µs microseconds", MappingUnit::Microseconds),
+    ("ms msec milliseconds", MappingUnit::Milliseconds),
+    ("s sec seconds", MappingUnit::Seconds),
+    ("% percent pct", MappingUnit::Percent),
+    ("ratio share", MappingUnit::Share),
 ];
 /// Units of which programs mean different things.
-const OPEN_UNITS: [&str; 6] = ["kb", "mb", "gb", "kilobytes", "megabytes", "gigabytes"];
+const OPEN_UNITS: &str = "kb mb gb kilobytes megabytes gigabytes";
+
+/// Whether a word is one of a list.
+fn is_among(word: &str, list: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}
 
 impl FigureWords {
     /// `None` where a word is not known.
@@ -248,11 +205,11 @@ impl FigureWords {
 
     fn add(&mut self, word: &NameWord, before: Option<&str>, is_last: bool) -> Option<()> {
         let lower = &*word.lower;
-        if before == Some("per") && ["s", "sec", "second"].contains(&lower) {
+        if before == Some("per") && is_among(lower, "s sec second") {
             self.kind = Some(Rate);
             return Some(());
         }
-        let unit = UNITS.iter().find(|(words, _)| words.contains(&lower));
+        let unit = UNITS.iter().find(|(words, _)| is_among(lower, words));
         match lower {
             "read" | "reads" | "rd" => self.way = Some(Way::Read),
             "write" | "writes" | "written" | "wr" => self.way = Some(Way::Write),
@@ -263,20 +220,20 @@ impl FigureWords {
             "total" if before.is_none() => {}
             "counter" | "cumulative" => self.kind = Some(Counter),
             "sum" | "delta" | "increase" => self.kind = Some(Sum),
-            _ if OPEN_UNITS.contains(&lower) => {
+            _ if is_among(lower, OPEN_UNITS) => {
                 (self.unit, self.is_kilo_open) = (Some(MappingUnit::Kilobyte), true);
             }
             _ if unit.is_some() => self.unit = unit.map(|(_, unit)| *unit),
-            _ if FILLERS.contains(&lower) => {}
-            _ => match MARKS.iter().position(|words| words.contains(&lower)) {
-                Some(mark) => self.marks[mark] = true,
+            _ if is_among(lower, FILLERS) => {}
+            _ => match MARKS.iter().find(|words| is_among(lower, words)) {
+                Some(words) => self.marks.extend(words.split_whitespace().next()),
                 None if is_disk(&word.text) && self.device.is_none() => {
                     self.device = Some(word.text.clone());
                 }
                 None => return None,
             },
         }
-        self.is_plural |= ["reads", "writes", "discards", "flushes"].contains(&lower);
+        self.is_plural |= is_among(lower, "reads writes discards flushes");
         if lower == "iops" {
             self.kind = Some(Rate);
         }
@@ -285,7 +242,7 @@ impl FigureWords {
 
     /// The figure, what is open of it, or `None` where it is no figure of a disk.
     fn figure(&self, has_intervals: bool) -> Option<Result<ColumnFigure, &'static str>> {
-        let has = |mark: usize| self.marks[mark];
+        let has = |mark: &str| self.marks.contains(&mark);
         let ways = |read, write| match self.way {
             Some(Way::Read) => Some(read),
             Some(Way::Write) => Some(write),
@@ -295,29 +252,34 @@ impl FigureWords {
             .unit
             .is_some_and(|unit| unit.scale().0 == MappingDimension::Bytes);
         let metric = match () {
-            () if has(MERGES) => ways(ReadMerges, WriteMerges)?,
-            () if has(IDLE) => Idle,
-            () if has(BUSY) || has(TIME) && has(IO) && self.way.is_none() && !has(WEIGHTED) => Busy,
-            () if has(QUEUE) || has(WEIGHTED) => Queue,
-            () if has(EACH) || has(TIME) => match self.way {
-                None if has(IO) => TotalTime,
+            () if has("merges") => ways(ReadMerges, WriteMerges)?,
+            () if has("idle") => Idle,
+            () if has("busy")
+                || has("time") && has("io") && self.way.is_none() && !has("weighted") =>
+            {
+                Busy
+            }
+            () if has("queue") || has("weighted") => Queue,
+            () if has("latency") || has("time") => match self.way {
+                None if has("io") => TotalTime,
                 _ => ways(ReadTime, WriteTime)?,
             },
             () if is_bytes && self.way == Some(Way::Discard) => DiscardBytes,
             () if is_bytes => ways(ReadBytes, WriteBytes)?,
-            () if has(OPS) || self.is_plural => match self.way {
+            () if has("ops") || self.is_plural => match self.way {
                 Some(Way::Read) => Reads,
                 Some(Way::Write) => Writes,
                 Some(Way::Discard) => Discards,
                 Some(Way::Flush) => Flushes,
-                None if self.kind == Some(Rate) || has(IO) => Ops,
+                None if self.kind == Some(Rate) || has("io") => Ops,
                 None => return None,
             },
             () => return self.way.map(|_| Err(OPEN_WHAT)),
         };
-        let is_mean = has(EACH) || has(AVERAGE) && metric.dimension() == MappingDimension::Time;
+        let is_mean =
+            has("latency") || has("average") && metric.dimension() == MappingDimension::Time;
         let kind = match metric {
-            Queue if !has(WEIGHTED) => Some(if has(AVERAGE) { Rate } else { Sample }),
+            Queue if !has("weighted") => Some(if has("average") { Rate } else { Sample }),
             ReadTime | WriteTime | TotalTime if is_mean => Some(Mean),
             Busy | Idle if matches!(self.unit, Some(MappingUnit::Percent | MappingUnit::Share)) => {
                 Some(Rate)
@@ -326,7 +288,7 @@ impl FigureWords {
         };
         let unit = match (metric.dimension(), self.unit) {
             (MappingDimension::Operations, _) => Some(MappingUnit::One),
-            _ if metric == Queue && !has(WEIGHTED) => Some(MappingUnit::One),
+            _ if metric == Queue && !has("weighted") => Some(MappingUnit::One),
             (dimension, unit) => unit.filter(|unit| unit.scale().0 == dimension),
         };
         Some(match (kind, unit) {
@@ -381,7 +343,7 @@ fn words(name: &str) -> Vec<NameWord> {
 
 fn is_unit(word: &str) -> bool {
     let lower = word.to_lowercase();
-    OPEN_UNITS.contains(&&*lower) || UNITS.iter().any(|(words, _)| words.contains(&&*lower))
+    is_among(&lower, OPEN_UNITS) || UNITS.iter().any(|(words, _)| is_among(&lower, words))
 }
 
 /// Whether a word is what kernels and clouds call disks.
@@ -414,49 +376,32 @@ pub(super) enum ColumnRole {
     Value,
 }
 
-const ROLES: [(ColumnRole, &[&str]); 7] = [
-    (
-        ColumnRole::Time,
-        &["time", "timestamp", "ts", "date", "datetime", "clock", "at"],
-    ),
-    (ColumnRole::Begin, &["from", "start", "begin"]),
-    (ColumnRole::End, &["to", "end", "until"]),
+const ROLES: [(ColumnRole, &str); 7] = [
+    (ColumnRole::Time, "time timestamp ts date datetime clock at"),
+    (ColumnRole::Begin, "from start begin"),
+    (ColumnRole::End, "to end until"),
     (
         ColumnRole::Device,
-        &[
-            "device",
-            "disk",
-            "dev",
-            "drive",
-            "diskname",
-            "devicename",
-            "volume",
-            "volumeid",
-        ],
+        "device disk dev drive diskname devicename volume volumeid",
     ),
-    (
-        ColumnRole::Host,
-        &["host", "hostname", "server", "instance", "machine"],
-    ),
-    (
-        ColumnRole::Metric,
-        &["metric", "series", "metricname", "field", "itemid"],
-    ),
-    (ColumnRole::Value, &["value"]),
+    (ColumnRole::Host, "host hostname server instance machine"),
+    (ColumnRole::Metric, "metric series metricname field itemid"),
+    (ColumnRole::Value, "value"),
 ];
 /// What may stand behind a time: its unit and zone.
-const TIME_WORDS: [&str; 8] = ["unix", "epoch", "utc", "gmt", "s", "ms", "us", "ns"];
+const TIME_WORDS: &str = "unix epoch utc gmt s ms us ns";
 
 /// What else a column of this name is, and of a time the words behind it.
 pub(super) fn role(name: &str) -> Option<(ColumnRole, Vec<String>)> {
     let words: Vec<String> = words(name).into_iter().map(|word| word.lower).collect();
     let (first, rest) = words.split_first()?;
     let joined = words.concat();
-    let is_time =
-        |role: ColumnRole| matches!(role, ColumnRole::Time | ColumnRole::Begin | ColumnRole::End);
-    let found = ROLES.iter().find(|(role, names)| match is_time(*role) {
-        true => names.contains(&&**first) && rest.iter().all(|word| TIME_WORDS.contains(&&**word)),
-        false => names.contains(&&*joined),
+    let is_timely = rest.iter().all(|word| is_among(word, TIME_WORDS));
+    let found = ROLES.iter().find(|(role, names)| match role {
+        ColumnRole::Time | ColumnRole::Begin | ColumnRole::End => {
+            is_timely && is_among(first, names)
+        }
+        _ => is_among(&joined, names),
     });
     found.map(|(role, _)| (*role, rest.to_vec()))
 }
@@ -509,7 +454,7 @@ mod tests {
             ("Composite Disk Read Bytes/sec", "ReadBytes Rate B"),
             ("Composite Disk Write Operations/Sec", "Writes Rate One"),
             ("VolumeTotalReadTime", "ReadTime Sum Seconds"),
-            ("write_latency_ms", "WriteTime Mean Milliseconds"),
+            ("write_await_ms", "WriteTime Mean Milliseconds"),
             ("readIOPS", "Reads Rate One"),
             ("write_mib_per_second", "WriteBytes Rate MiB"),
             ("sda writes/s", "sda Writes Rate One"),
@@ -530,7 +475,7 @@ mod tests {
             ("reads", OPEN_KIND),
             ("write_kb_per_sec", OPEN_KILO),
             ("read MB/s", OPEN_KILO),
-            ("read_latency", OPEN_UNIT),
+            ("read_await", OPEN_UNIT),
             ("disk busy", OPEN_UNIT),
             ("read", OPEN_WHAT),
             ("process_read_bytes_total", "nothing"),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use plimsoll_core::mapping::MappingKind;
+use plimsoll_core::text::printable;
 
 use super::super::meaning::number;
 use super::super::{CounterScanSummary, Give, clock};
@@ -40,6 +41,10 @@ const TOTALS: &str = "rows of all disks together are left out, as each disk has 
 
 /// What stands in a cell.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(feature = "parquet"),
+    expect(dead_code, reason = "only Parquet has other cells than text")
+)]
 pub(super) enum TableCell<'a> {
     Nothing,
     Text(&'a [u8]),
@@ -97,12 +102,24 @@ struct TableSample {
 
 impl TableReader {
     pub(super) fn new(
-        columns: TableColumns,
+        mut columns: TableColumns,
         default_disk: &str,
         told: &mut CounterScanSummary,
     ) -> TableReader {
+        // Of a figure a row, the end of its interval follows from the step.
+        columns.time.is_begin |= columns.long.is_some() && columns.time.until.is_some();
         if let Some(zone) = columns.time.zone.as_ref().and_then(TimeZone::iana_name) {
             told.zone = zone.into();
+        }
+        if let [first, rest @ ..] = &columns.passed_over[..] {
+            told.warn_once(&format!(
+                "columns that are no figures of disks are passed over: '{}'{}",
+                printable(first),
+                match rest.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                }
+            ));
         }
         TableReader {
             columns,

@@ -123,7 +123,7 @@ fn table(names: &str, rows: &[&str]) -> String {
 #[test]
 fn counters_rates_means_and_samples_of_a_row_become_what_they_are() {
     let text = table(
-        "reads_total,read_sectors_total,writes/s,write_latency_ms,busy_percent,read_time_ms_total,io_now",
+        "reads_total,read_sectors_total,writes/s,write_await_ms,busy_percent,read_time_ms_total,io_now",
         &[
             "100,8,,,,5,0",
             "300,808,10,2.5,50,405,3",
@@ -238,7 +238,7 @@ fn names_that_leave_something_open_are_refused_with_the_way_out() {
             "read_kb_per_s,w/s",
             "'read_kb_per_s' does not say whether a kB has 1000 or 1024 bytes",
         ),
-        ("r/s,read_latency", "'read_latency' does not say its unit"),
+        ("r/s,read_await", "'read_await' does not say its unit"),
         (
             "r/s,reads_total",
             "'r/s' and 'reads_total' are of the same figure",

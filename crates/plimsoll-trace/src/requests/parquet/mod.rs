@@ -8,8 +8,9 @@
 //! Numbers are kept as differences and words in a dictionary, without further compression. Memory
 //! is bounded by a group of rows when it is written, by some pages when it is read.
 //!
-//! Tables of other programs may be compressed (snappy, gzip, zstd, LZ4), have numbers and times of other types, which say what they are, words
-//! in any case, no `took_ns`, and times since 1970. A row that is no request is left out and counted.
+//! Tables of other programs may be compressed (snappy, gzip, zstd, LZ4), have numbers and times of other
+//! types, which say what they are, words in any case, no `took_ns`, and times since 1970. A row that is no
+//! request is left out and counted.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables that were damaged on their way: what was damaged is told, or changes nothing.
+
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_trace::counters::CounterFile;
+use plimsoll_trace::{CounterSource, DiskMetric};
+
+const ROWS: u64 = 40;
+const EACH: u64 = 60;
+
+/// Rows of one disk: time, counters of reads and their bytes, and writes a second.
+fn rows() -> Vec<[String; 4]> {
+    let row = |n: u64| {
+        let reads = 1_000 + 37 * n;
+        [1_795_220_132 + n, reads, 4096 * reads, 10 + n % 3].map(|value| value.to_string())
+    };
+    (0..ROWS).map(row).collect()
+}
+
+const NAMES: [&str; 4] = ["time", "reads_total", "read_bytes_total", "writes/s"];
+
+fn csv(rows: &[[String; 4]]) -> String {
+    let lines = rows.iter().map(|row| row.join(",") + "\n");
+    NAMES.join(",") + "\n" + &lines.collect::<String>()
+}
+
+fn json(rows: &[[String; 4]]) -> String {
+    let object = |row: &[String; 4]| {
+        let pairs = NAMES
+            .iter()
+            .zip(row)
+            .map(|(name, value)| format!("\"{name}\":{value}"));
+        format!("{{{}}}\n", pairs.collect::<Vec<_>>().join(","))
+    };
+    rows.iter().map(object).collect()
+}
+
+/// What is counted of the figures, and what is said: warnings, damage, or why it is refused.
+fn read(text: &[u8]) -> ([f64; 3], String) {
+    let file = match CounterFile::from_bytes("sda.csv", text.to_vec()) {
+        Ok(file) => file,
+        Err(error) => return ([f64::NAN; 3], error.to_string()),
+    };
+    let span = file.times().span();
+    let series = file.several(&file.disks(), &span);
+    let series = series.unwrap();
+    let mut told: Vec<String> = series
+        .iter()
+        .flat_map(|series| series.warnings.clone())
+        .collect();
+    told.extend(file.damage().map(ToString::to_string));
+    // Profiles say how many intervals do not count.
+    let columns = series.iter().flat_map(|series| &series.columns);
+    let dropped: u64 = columns.map(plimsoll_trace::MetricSeries::dropped).sum();
+    told.extend((dropped > 0).then(|| format!("{dropped} intervals were left out")));
+    let wanted = [DiskMetric::Reads, DiskMetric::ReadBytes, DiskMetric::Writes];
+    let whole = wanted.map(|metric| {
+        let averages = series.iter().filter_map(|series| series.averages(metric));
+        averages.map(|averages| averages.whole).sum()
+    });
+    (whole, told.join("; "))
+}
+
+/// Damages tables of both kinds by `damage`, and holds that nothing of it is silent.
+fn never_silent(what: &str, mut damage: impl FnMut(&mut Vec<[String; 4]>, &mut Rng)) {
+    let (expect, told) = read(csv(&rows()).as_bytes());
+    assert!(!is_told(&told), "{told}");
+    let mut rng = Rng::new(Seed(20_261_127));
+    for round in 0..EACH {
+        let mut damaged = rows();
+        damage(&mut damaged, &mut rng);
+        for text in [csv(&damaged), json(&damaged)] {
+            let (found, told) = read(text.as_bytes());
+            let is_same = found
+                .iter()
+                .zip(expect)
+                .all(|(a, b)| (a - b).abs() < 1e-6 * b);
+            assert!(
+                is_same || is_told(&told),
+                "{what}, {round}: {found:?} for {expect:?}\n{text}"
+            );
+        }
+    }
+}
+
+fn is_same(found: [f64; 3], expect: [f64; 3]) -> bool {
+    let mut pairs = found.iter().zip(expect);
+    pairs.all(|(a, b)| (a - b).abs() < 1e-6 * b)
+}
+
+/// Whether something is said beside what is said of every table with such times.
+fn is_told(told: &str) -> bool {
+    told.split("; ")
+        .any(|sentence| !sentence.is_empty() && !sentence.starts_with("its times are whole"))
+}
+
+fn any_row(rng: &mut Rng) -> usize {
+    usize::try_from(1 + rng.below(ROWS - 2)).unwrap()
+}
+
+#[test]
+fn values_that_are_none_are_told() {
+    for value in ["-5", "1e999", "abc", "0x7f", "1.2.3", "\u{1b}[2J"] {
+        never_silent(value, |rows, rng| {
+            let column = usize::try_from(rng.below(4)).unwrap();
+            rows[any_row(rng)][column] = value.into();
+        });
+    }
+}
+
+#[test]
+fn rows_that_are_doubled_swapped_or_of_other_columns_are_told() {
+    never_silent("a row comes twice", |rows, rng| {
+        let at = any_row(rng);
+        let mut again = rows[at].clone();
+        again[1] = (1_000_000 + rng.below(1_000_000)).to_string();
+        rows.insert(at + 1, again);
+    });
+    never_silent("rows are swapped", |rows, rng| {
+        rows.swap(any_row(rng), any_row(rng));
+    });
+    never_silent("columns are swapped", |rows, rng| {
+        rows[any_row(rng)].swap(0, 3);
+    });
+    never_silent("a counter falls", |rows, rng| {
+        rows[any_row(rng)][1] = "3".into();
+    });
+}
+
+#[test]
+fn what_is_unknown_in_a_row_is_counted_until_the_next() {
+    let (expect, _) = read(csv(&rows()).as_bytes());
+    let mut rng = Rng::new(Seed(3));
+    for _ in 0..EACH {
+        let mut damaged = rows();
+        let at = any_row(&mut rng);
+        damaged[at][1..3].fill("NaN".into());
+        let (found, _) = read(csv(&damaged).as_bytes());
+        assert!(is_same(found, expect), "{found:?}");
+    }
+}
+
+#[test]
+fn files_that_are_cut_or_torn_are_told() {
+    let mut rng = Rng::new(Seed(20_261_128));
+    for text in [csv(&rows()), json(&rows())] {
+        let (expect, _) = read(text.as_bytes());
+        let is_same = |found: [f64; 3]| {
+            found
+                .iter()
+                .zip(expect)
+                .all(|(a, b)| (a - b).abs() < 1e-6 * b)
+        };
+        for _ in 0..EACH {
+            let end = usize::try_from(rng.below(text.len() as u64 - 1)).unwrap();
+            let (found, told) = read(&text.as_bytes()[..end]);
+            // Whole lines less are a shorter recording.
+            let is_whole = text[..end].ends_with('\n') || text.as_bytes()[end] == b'\n';
+            assert!(
+                is_whole || is_same(found) || is_told(&told),
+                "cut at {end}: {found:?} {told}"
+            );
+        }
+        // The names, of which one byte is another.
+        let heading = text.find('\n').unwrap();
+        for _ in 0..EACH {
+            let mut bytes = text.clone().into_bytes();
+            let at = usize::try_from(rng.below(heading as u64)).unwrap();
+            // Digits of the first row say another thing then, and nobody can know.
+            if bytes[at].is_ascii_digit() {
+                continue;
+            }
+            bytes[at] ^= 1 << rng.below(5);
+            let (found, told) = read(&bytes);
+            let shown = String::from_utf8_lossy(&bytes[..heading]).into_owned();
+            assert!(
+                is_same(found) || is_told(&told),
+                "byte {at}: {found:?} {told}\n{shown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn gigantic_lines_are_refused_in_bounded_memory() {
+    for text in [csv(&rows()), json(&rows())] {
+        let huge = text.replacen("1037", &"9".repeat(80 << 20), 1);
+        let (found, told) = read(huge.as_bytes());
+        assert!(
+            found.iter().all(|value| value.is_nan()) || is_told(&told),
+            "{found:?}"
+        );
+    }
+}
