@@ -54,6 +54,8 @@ impl DocFiles {
         let rows = (0..40).map(|s| format!("2026-11-21 00:00:{s:02},{},{s}\n", 100 + s));
         let panel = format!("Time,sda writes/s,nas read\n{}", rows.collect::<String>());
         write("grafana.csv", &panel);
+        let output = lab.run(&["new", "mapping", "grafana.csv"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         for (name, of) in [("campaign", "campaigns/parameters"), ("mine", "stacks/own")] {
             let from = commands::root().join(format!("examples/{of}.toml"));
             std::fs::copy(from, lab.path(&format!("{name}.toml"))).unwrap();
@@ -90,7 +92,8 @@ impl DocFiles {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_option = |word: &str| ["-o", "--partial"].contains(&word);
             let is_output = |pair: &[String]| is_option(&pair[0]) && pair[1] == name;
-            let is_written = command.words[1] == "new" || command.words.windows(2).any(is_output);
+            let is_new = command.words[1] == "new" && name.ends_with(".toml");
+            let is_written = is_new || command.words.windows(2).any(is_output);
             if entry.path().is_file() && !is_written {
                 std::fs::copy(entry.path(), lab.path(&name)).unwrap();
             }
