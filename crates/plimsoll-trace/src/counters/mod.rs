@@ -8,10 +8,13 @@
 mod clock;
 mod diskstats;
 mod filling;
+mod gathered;
 mod iostat;
 mod json;
 mod meaning;
+mod monitored;
 mod pdh;
+mod prometheus;
 mod reports;
 mod row_clock;
 mod sadf;
@@ -23,6 +26,7 @@ mod strangers;
 mod tests;
 
 pub use diskstats::devices_counted;
+pub use monitored::names as monitored_names;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +71,8 @@ const FORMATS: &[CounterFormat] = &[
     sadf_forms::XML,
     sar::FORMAT,
     pdh::FORMAT,
+    prometheus::JSON,
+    prometheus::TEXT,
 ];
 
 /// How the values of a row are meant.

@@ -131,7 +131,21 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-const ALL: [(&str, &str); 13] = [
+/// Six samples of four metrics, as Prometheus 2.42 answers.
+pub(super) const PROMETHEUS: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"node_disk_reads_completed_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"100"],[1700000015.781,"400"],[1700000030.781,"650"]]},{"metric":{"__name__":"node_disk_read_bytes_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"409600"],[1700000015.781,"1638400"],[1700000030.781,"2662400"]]},{"metric":{"__name__":"node_disk_read_time_seconds_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"0.1"],[1700000015.781,"0.5670000000000001"],[1700000030.781,"1.334"]]},{"metric":{"__name__":"node_disk_io_now","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"0"],[1700000015.781,"3"],[1700000030.781,"1"]]}]}}
+"#;
+
+pub(super) const OPENMETRICS: &str = "# HELP node_disk_reads_completed The total number of reads.
+# TYPE node_disk_reads_completed counter
+node_disk_reads_completed_total{device=\"sda\"} 10 1700000000
+node_disk_reads_completed_total{device=\"sda\"} 40 1700000015
+# TYPE node_disk_written_bytes counter
+node_disk_written_bytes_total{device=\"sda\"} 1.024e+03 1700000000
+node_disk_written_bytes_total{device=\"sda\"} 2048 1700000015
+# EOF
+";
+
+const ALL: [(&str, &str); 15] = [
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -145,6 +159,8 @@ const ALL: [(&str, &str); 13] = [
     ("sar -d text", SAR_PRETTY),
     ("perfmon or esxtop CSV (PDH 4.0)", PERFMON),
     ("perfmon or esxtop CSV (PDH 4.0)", ESXTOP),
+    (prometheus::JSON.name, PROMETHEUS),
+    (prometheus::TEXT.name, OPENMETRICS),
 ];
 
 pub(super) fn open(text: &str) -> CounterFile {
