@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::profile::{DeviceClassification, DeviceKind};
+
 use super::{CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give};
 use crate::series::DiskMetric;
 use crate::targets::TARGETS_MAX;
@@ -127,17 +129,29 @@ impl GatheredSamples {
     /// Gives all rows away, disk by disk. Of several machines, their names stand before those of their
     /// disks.
     pub(super) fn give(mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
-        let mut machines: Vec<&str> = self.disks.iter().map(|disk| &*disk.machine).collect();
-        machines.sort_unstable();
-        machines.dedup();
+        let mut machines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for disk in &self.disks {
+            let names = machines.entry(&disk.machine).or_default();
+            names.push(disk.name.clone());
+        }
         let are_several = machines.len() > 1;
-        if let [only] = machines[..] {
-            told.host = only.into();
+        if let Some((only, _)) = machines.first_key_value().filter(|_| !are_several) {
+            told.host = (*only).into();
+        }
+        // Beside those of other machines, names alone do not say what lies on what.
+        for (machine, names) in machines.iter().filter(|_| are_several) {
+            let kinds = DeviceClassification::of(names, &|_| None);
+            for (name, kind) in names.iter().zip(kinds) {
+                if kind.layer != DeviceKind::Disk {
+                    told.layers.insert(full(machine, name), kind.layer);
+                }
+            }
         }
         for disk in std::mem::take(&mut self.disks) {
-            let name = match are_several && !disk.machine.is_empty() {
-                true => format!("{}/{}", disk.machine, disk.name),
-                false => disk.name.clone(),
+            let name = if are_several {
+                full(&disk.machine, &disk.name)
+            } else {
+                disk.name.clone()
             };
             self.contradictions += disk.give(name.as_bytes(), give);
         }
@@ -156,6 +170,14 @@ impl GatheredSamples {
             ));
         }
     }
+}
+
+/// The name of a disk beside those of other machines.
+fn full(machine: &str, name: &str) -> String {
+    if machine.is_empty() {
+        return name.into();
+    }
+    format!("{machine}/{name}")
 }
 
 impl GatheredDisk {

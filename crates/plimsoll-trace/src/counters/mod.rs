@@ -9,6 +9,7 @@ mod clock;
 mod diskstats;
 mod filling;
 mod gathered;
+mod influx;
 mod iostat;
 mod json;
 mod meaning;
@@ -70,6 +71,8 @@ const FORMATS: &[CounterFormat] = &[
     sadf_forms::PAIRS,
     sadf_forms::XML,
     sar::FORMAT,
+    influx::LINES,
+    influx::CSV,
     pdh::FORMAT,
     prometheus::JSON,
     prometheus::TEXT,

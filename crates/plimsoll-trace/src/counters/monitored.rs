@@ -191,6 +191,7 @@ impl MetricFamily {
         // Kubernetes names the sandbox of a pod so.
         let part = first(self.part, labels).filter(|part| *part != "POD")?;
         let pod = first(&["pod"], labels).map(|pod| format!("{pod}/"));
+        let disk = disk.trim_start_matches("/dev/");
         Some(format!("{}{part}/{disk}", pod.unwrap_or_default()))
     }
 }
@@ -239,9 +240,10 @@ impl MonitoredSamples {
             self.sums += 1;
             return None;
         };
-        let kernel = match metric.is_seconds() {
-            true => family.per_kernel_unit,
-            false => 1.0,
+        let kernel = if metric.is_seconds() {
+            family.per_kernel_unit
+        } else {
+            1.0
         };
         let figure = GatheredFigure {
             metric,
@@ -283,10 +285,11 @@ impl MonitoredSamples {
                 "{value} is no count of a disk; ask for the counter itself, without rate(), irate() or increase()"
             ));
         }
-        let value = match series.scale.to_bits() == 1f64.to_bits() {
-            true => value,
-            // The whole number that the kernel counted.
-            false => (value * series.scale).round(),
+        // The whole number that the kernel counted.
+        let value = if series.scale > 1.0 {
+            (value * series.scale).round()
+        } else {
+            value
         };
         self.gathered.push(series.place, at_unix_ns, value)
     }
@@ -301,7 +304,7 @@ impl MonitoredSamples {
         }
         if self.sums > 0 {
             told.warn_once(&format!(
-                "{} series are sums over disks or containers and were left out",
+                "{} times a series was left out that is a sum over disks or containers",
                 self.sums
             ));
         }

@@ -145,7 +145,27 @@ node_disk_written_bytes_total{device=\"sda\"} 2048 1700000015
 # EOF
 ";
 
-const ALL: [(&str, &str); 15] = [
+/// Two points of Telegraf's `diskio` behind the heading of an export.
+pub(super) const INFLUX_LINES: &str = "# DML
+# CONTEXT-DATABASE:telegraf
+diskio,host=db\\ 1,name=sda reads=100i,read_bytes=4096i,read_time=500i,io_time=50i,iops_in_progress=0i,serial=\"a b\" 1700000000000000000
+cpu,host=db\\ 1 usage_idle=93.5 1700000000000000000
+diskio,host=db\\ 1,name=sda reads=400i,read_bytes=8192i,read_time=2000i,io_time=300i,iops_in_progress=2i,serial=\"a b\" 1700000010000000000
+";
+
+pub(super) const INFLUX_CSV: &str = "#group,false,false,false,false,true,true,true,true
+#datatype,string,long,dateTime:RFC3339,long,string,string,string,string
+#default,_result,,,,,,,
+,result,table,_time,_value,_field,_measurement,host,name
+,,0,2026-11-20T00:00:00Z,100,reads,diskio,\"db, 1\",sda
+,,0,2026-11-20T00:00:10Z,400,reads,diskio,\"db, 1\",sda
+
+,result,table,_time,_value,_field,_measurement,host,name
+,,1,2026-11-20T00:00:00Z,3,writes,diskio,\"db, 1\",sda
+,,1,2026-11-20T00:00:10Z,10,writes,diskio,\"db, 1\",sda
+";
+
+const ALL: [(&str, &str); 17] = [
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -159,6 +179,8 @@ const ALL: [(&str, &str); 15] = [
     ("sar -d text", SAR_PRETTY),
     ("perfmon or esxtop CSV (PDH 4.0)", PERFMON),
     ("perfmon or esxtop CSV (PDH 4.0)", ESXTOP),
+    (influx::LINES.name, INFLUX_LINES),
+    (influx::CSV.name, INFLUX_CSV),
     (prometheus::JSON.name, PROMETHEUS),
     (prometheus::TEXT.name, OPENMETRICS),
 ];

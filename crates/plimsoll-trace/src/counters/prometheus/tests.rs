@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! What is read of answers and texts, and what is told of damage.
+
 use super::super::tests::{OPENMETRICS, PROMETHEUS, open, series, sums};
 use super::super::{CounterFile, CounterSource};
 use crate::series::DiskMetric::{InFlight, ReadBytes, ReadTime, Reads, WriteBytes};
@@ -80,9 +82,11 @@ fn disks_of_windows_and_of_containers_have_their_own_labels() {
     .concat()
         + "# EOF\n";
     let file = open(&text);
-    assert_eq!(file.disks(), ["w/C:", "w/0 C:", "k/db-0/db//dev/sda"]);
+    assert_eq!(file.disks(), ["w/C:", "w/0 C:", "k/db-0/db/sda"]);
+    // The drive letter is told twice.
+    assert!(file.made("w/C:").is_some() && file.made("w/0 C:").is_none());
     assert!(
-        file.warnings()[0].contains("4 series are sums"),
+        file.warnings()[0].contains("4 times a series was left out"),
         "{:?}",
         file.warnings()
     );
