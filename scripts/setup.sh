@@ -168,22 +168,30 @@ make_node_modules() {
     echo "setup.sh: npm ci failed in web/: browser tests say SKIPPED" >&2
   fi
 }
-# PCP's programs that read archives, and the archives of its own tests, unpacked from Debian's packages:
-# installing them brings Qt and four services along, and fails where systemd does not run.
-make_pcp() {
-  local files=(pcp libpcp3 libpcp-archive1 pcp-conf pcp-testsuite) folder name place program
-  place=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/pcp")
-  if [ -d "$place/bin" ]; then return; fi
-  echo "making $place: programs and archives that recordings are held against"
+# Packages of Debian, unpacked into a new folder, whose name is printed: installing these would start services,
+# bring much along, or fail where systemd does not run.
+unpack() {
+  local folder name
   folder=$(mktemp -d)
   # The process that downloads is an ordinary user.
   chmod 777 "$folder"
-  if ! (cd "$folder" && apt-get download "${files[@]}") >/dev/null 2>&1; then
-    echo "setup.sh: no packages of PCP here: tests against its programs say SKIPPED" >&2
+  if ! (cd "$folder" && apt-get download "$@") >/dev/null 2>&1; then
     rm -rf "$folder"
-    return
+    return 1
   fi
   for name in "$folder"/*.deb; do dpkg-deb -x "$name" "$folder/tree"; done
+  echo "$folder"
+}
+# PCP's programs that read archives, and the archives of its own tests.
+make_pcp() {
+  local folder place program
+  place=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/pcp")
+  if [ -d "$place/bin" ]; then return; fi
+  echo "making $place: programs and archives that recordings are held against"
+  if ! folder=$(unpack pcp libpcp3 libpcp-archive1 pcp-conf pcp-testsuite); then
+    echo "setup.sh: no packages of PCP here: tests against its programs say SKIPPED" >&2
+    return
+  fi
   mkdir -p "$place/root/usr"
   mv "$folder/tree/etc" "$place/root/etc"
   mv "$folder/tree/usr/lib" "$folder/tree/usr/bin" "$place/root/usr"
@@ -198,6 +206,20 @@ END
     chmod 755 "$place/made/$program"
   done
   mv "$place/made" "$place/bin"
+  rm -rf "$folder"
+}
+# A Prometheus that tests ask, and the exporter of the kernel's counters.
+make_prometheus() {
+  local folder place
+  place=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/prometheus")
+  if [ -d "$place/bin" ]; then return; fi
+  echo "making $place: a Prometheus whose recordings are read"
+  if ! folder=$(unpack prometheus prometheus-node-exporter); then
+    echo "setup.sh: no packages of Prometheus here: tests with it say SKIPPED" >&2
+    return
+  fi
+  mkdir -p "$place"
+  mv "$folder/tree/usr/bin" "$place/bin"
   rm -rf "$folder"
 }
 # The standard library for both processors, where rustup can get it: without one its files are left out.
@@ -219,6 +241,7 @@ finish() {
     make_python python "read exported files back" "${python_libraries[@]}"
     make_node_modules
     make_pcp
+    make_prometheus
   fi
   if [ "$what" = dist ]; then
     make_python python-dist "check bills of materials" 'cyclonedx-python-lib[json-validation]==11.12.0'

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
-export PATH=$target/tools/bin:$target/pcp/bin:$PATH
+export PATH=$target/tools/bin:$target/pcp/bin:$target/prometheus/bin:$PATH
 export PLIMSOLL_PCP_ARCHIVES=${PLIMSOLL_PCP_ARCHIVES:-$target/pcp/archives}
 # Nothing is built twice here.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}

@@ -17,7 +17,9 @@ mod forms;
 mod guard;
 mod jobs;
 mod metrics;
+mod monitoring;
 mod push;
+mod remote;
 mod routes;
 mod runs;
 mod secret;
@@ -34,8 +36,10 @@ pub use catalogue::{
 };
 pub use drawing::draw_for_server;
 pub use error::ServeError;
+pub use monitoring::{MonitoringOptions, MonitoringServer, MonitoringToken};
 pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
 pub use push::listing::PushLimits;
+pub use remote::RemoteError;
 pub use state::ServeOptions;
 
 use state::ServerState;

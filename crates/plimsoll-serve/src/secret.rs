@@ -7,13 +7,16 @@
 use crate::error::ServeError;
 use std::fmt;
 use std::io::Read as _;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use subtle::ConstantTimeEq as _;
 
 /// Shortest and longest token in a file: half of the digits of one that is drawn, and more than anybody
 /// needs.
-const LENGTH: std::ops::RangeInclusive<usize> = 32..=256;
+const LENGTH: RangeInclusive<usize> = 32..=256;
+/// The same of what other servers give out.
+const FOREIGN_LENGTH: RangeInclusive<usize> = 1..=8_192;
 
 /// A secret of printable characters.
 #[derive(Clone)]
@@ -33,11 +36,25 @@ impl ServerSecret {
 
     /// A secret that was given in another way.
     pub(crate) fn given(text: &str) -> Option<ServerSecret> {
-        is_token(text).then(|| ServerSecret(text.to_owned()))
+        is_token(text, &LENGTH).then(|| ServerSecret(text.to_owned()))
+    }
+
+    /// A secret of another server that was given in another way.
+    pub(crate) fn foreign(text: &str) -> Option<ServerSecret> {
+        is_token(text, &FOREIGN_LENGTH).then(|| ServerSecret(text.to_owned()))
     }
 
     /// The token in a file that nobody but its owner can read.
     pub(crate) fn read(path: &Path) -> Result<ServerSecret, ServeError> {
+        Self::read_of(path, &LENGTH)
+    }
+
+    /// The token of another server in such a file.
+    pub(crate) fn read_foreign(path: &Path) -> Result<ServerSecret, ServeError> {
+        Self::read_of(path, &FOREIGN_LENGTH)
+    }
+
+    fn read_of(path: &Path, length: &RangeInclusive<usize>) -> Result<ServerSecret, ServeError> {
         let io = |source| ServeError::Io {
             doing: "read the token file",
             path: path.into(),
@@ -66,15 +83,18 @@ impl ServerSecret {
         }
         let mut text = String::new();
         (&mut file)
-            .take(*LENGTH.end() as u64 + 2)
+            .take(*length.end() as u64 + 2)
             .read_to_string(&mut text)
             .map_err(io)?;
         let token = text.trim_end_matches(['\n', '\r']);
-        if !is_token(token) {
-            let what =
-                "does not hold a token: expected 32 to 256 letters, digits and -_.~+/= in one line";
+        if !is_token(token, length) {
+            let what = format!(
+                "does not hold a token: expected {} to {} letters, digits and -_.~+/= in one line",
+                length.start(),
+                length.end()
+            );
             return Err(refuse(
-                what,
+                &what,
                 "make one: (umask 077; openssl rand -hex 32 >FILE)",
             ));
         }
@@ -92,9 +112,9 @@ impl ServerSecret {
     }
 }
 
-fn is_token(text: &str) -> bool {
+fn is_token(text: &str, length: &RangeInclusive<usize>) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
-    LENGTH.contains(&text.len()) && text.chars().all(is_plain)
+    length.contains(&text.len()) && text.chars().all(is_plain)
 }
 
 #[cfg(test)]

@@ -3,32 +3,21 @@
 
 use super::files::{digest, open, walk};
 use super::listing::{PushAnswer, PushFile, PushListing};
+use crate::remote::{RemoteError, RemoteServer};
 use crate::secret::ServerSecret;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
+use hyper::{Method, Request, StatusCode};
 use plimsoll_archive::{is_being_written, is_run_file};
 use plimsoll_core::text::printable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Longest waits: for a connection, and for an answer.
-const CONNECT_TIME: Duration = Duration::from_secs(20);
+/// Longest wait for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(600);
 /// Most bytes of an answer.
 const ANSWER_MAX: usize = 8 << 20;
@@ -119,11 +108,7 @@ fn usage(text: impl Into<String>, hint: impl Into<String>) -> PushError {
 
 /// A server that is spoken to.
 struct PushServer {
-    shown: String,
-    host: String,
-    port: u16,
-    authority: String,
-    tls: Option<TlsConnector>,
+    remote: RemoteServer,
     token: ServerSecret,
 }
 
@@ -238,29 +223,14 @@ impl PushServer {
                 "give the address that plimsoll serve printed, without its token",
             )
         };
-        let uri: Uri = options.to.parse().map_err(|_| wrong())?;
-        let host = uri.host().ok_or_else(wrong)?.to_owned();
-        let is_plain = matches!(
-            uri.path_and_query().map(|path| path.as_str()),
-            None | Some("/" | "")
-        );
-        let is_user = uri
-            .authority()
-            .is_some_and(|authority| authority.as_str().contains('@'));
-        let (is_tls, port) = match uri.scheme_str() {
-            Some("https") => (true, uri.port_u16().unwrap_or(443)),
-            Some("http") => (false, uri.port_u16().unwrap_or(80)),
-            _ => return Err(wrong()),
-        };
-        if !is_plain || is_user {
-            return Err(wrong());
-        }
-        let bare = host.trim_matches(['[', ']']);
-        let is_here = bare == "localhost"
-            || bare
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback());
-        if !is_tls && !is_here {
+        let remote = RemoteServer::of(&options.to, options.ca.as_deref());
+        let remote = remote.map_err(|error| match error {
+            RemoteError::Usage { text, hint } => usage(text, hint),
+            RemoteError::Away { .. } => wrong(),
+        })?;
+        let remote = remote.filter(|remote| remote.base.is_empty());
+        let remote = remote.ok_or_else(wrong)?;
+        if !remote.is_private() {
             return Err(usage(
                 "http:// would send the token to another machine without encryption",
                 "give https://",
@@ -283,47 +253,21 @@ impl PushServer {
                 ),
             })?,
         };
-        let tls = is_tls
-            .then(|| connector(options.ca.as_deref()))
-            .transpose()?;
-        Ok(PushServer {
-            shown: printable(&options.to),
-            authority: match uri.port() {
-                Some(port) => format!("{host}:{port}"),
-                None => host.clone(),
-            },
-            host: bare.to_owned(),
-            port,
-            tls,
-            token,
-        })
+        Ok(PushServer { remote, token })
     }
 
     fn away(&self, reason: impl std::fmt::Display) -> PushError {
         PushError::Away {
-            server: self.shown.clone(),
+            server: self.remote.shown.clone(),
             reason: printable(&reason.to_string()),
         }
     }
 
-    /// Why no encrypted connection came about: what its user can mend is said apart.
-    fn unencrypted(&self, error: &io::Error) -> PushError {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-        let Some(rustls::Error::InvalidCertificate(fault)) = inner else {
-            return self.away(error);
-        };
-        let fault = fault.to_string();
-        let hint = match fault.contains("CaUsedAsEndEntity") {
-            true => {
-                "it signs others, and must not serve itself: make it with basicConstraints=CA:FALSE"
-            }
-            false => "give --ca with the certificate that signed it, and the name that it is for",
-        };
-        let server = &self.shown;
-        usage(
-            format!("the certificate of {server} is not trusted: {fault}"),
-            hint,
-        )
+    fn failed(&self, error: RemoteError) -> PushError {
+        match error {
+            RemoteError::Usage { text, hint } => usage(text, hint),
+            RemoteError::Away { reason } => self.away(reason),
+        }
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -369,35 +313,23 @@ impl PushServer {
         path: &str,
         (body, bytes): (Body, u64),
     ) -> Result<Bytes, PushError> {
-        let connected = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = tokio::time::timeout(CONNECT_TIME, connected).await;
-        let stream = stream
-            .map_err(|_| self.away("it does not answer"))?
-            .map_err(|error| self.away(error))?;
         let request = Request::builder()
             .method(method)
             .uri(format!("/api/v1{path}"))
-            .header(HOST, &self.authority)
+            .header(HOST, &self.remote.authority)
             .header(AUTHORIZATION, format!("Bearer {}", self.token.reveal()))
             .header(CONTENT_TYPE, "application/json")
             .header(CONTENT_LENGTH, bytes)
             .body(body)
             .map_err(|error| self.away(error))?;
-        let answered = match &self.tls {
-            None => tokio::time::timeout(ANSWER_TIME, exchange(stream, request)).await,
-            Some(tls) => {
-                let name =
-                    ServerName::try_from(self.host.clone()).map_err(|error| self.away(error))?;
-                let stream = tokio::time::timeout(CONNECT_TIME, tls.connect(name, stream)).await;
-                let stream = stream
-                    .map_err(|_| self.away("it does not answer"))?
-                    .map_err(|error| self.unencrypted(&error))?;
-                tokio::time::timeout(ANSWER_TIME, exchange(stream, request)).await
-            }
+        let exchange = async {
+            let answered = self.remote.send(request, ANSWER_TIME).await;
+            let (head, body) = answered.map_err(|error| self.failed(error))?.into_parts();
+            let body = axum::body::to_bytes(Body::new(body), ANSWER_MAX).await;
+            Ok((head.status, body.map_err(|error| self.away(error))?))
         };
-        let (status, body) = answered
-            .map_err(|_| self.away("it does not answer"))?
-            .map_err(|error| self.away(error))?;
+        let answered = tokio::time::timeout(ANSWER_TIME, exchange).await;
+        let (status, body) = answered.map_err(|_| self.away("it does not answer"))??;
         match status.is_success() {
             true => Ok(body),
             false => Err(self.refused(status, &body)),
@@ -417,50 +349,4 @@ impl PushServer {
             },
         }
     }
-}
-
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    request: Request<Body>,
-) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let running = tokio::spawn(connection);
-    let answered: Response<Incoming> = sender.send_request(request).await?;
-    let (head, body) = answered.into_parts();
-    let body = axum::body::to_bytes(Body::new(body), ANSWER_MAX).await?;
-    running.abort();
-    Ok((head.status, body))
-}
-
-/// What encrypts, and whom it trusts.
-fn connector(ca: Option<&Path>) -> Result<TlsConnector, PushError> {
-    let mut roots = RootCertStore::empty();
-    match ca {
-        Some(path) => {
-            let wrong = |reason: String| {
-                usage(
-                    format!(
-                        "failed to use the certificates {}: {reason}",
-                        path.display()
-                    ),
-                    "give a file of PEM certificates",
-                )
-            };
-            let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-            let all: Vec<CertificateDer<'static>> =
-                all.map_err(|error| wrong(error.to_string()))?;
-            for one in all {
-                roots.add(one).map_err(|error| wrong(error.to_string()))?;
-            }
-        }
-        None => {
-            let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| usage(error.to_string(), "use another build of this program"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }

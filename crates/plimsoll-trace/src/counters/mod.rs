@@ -9,12 +9,16 @@ mod atop;
 mod clock;
 mod diskstats;
 mod filling;
+mod gathered;
+mod influx;
 mod iostat;
 mod json;
 mod meaning;
+mod monitored;
 mod mountstats;
 mod nmon;
 mod printed;
+mod prometheus;
 mod reports;
 mod row_clock;
 mod sadf;
@@ -28,6 +32,7 @@ mod tests;
 mod wide;
 
 pub use diskstats::devices_counted;
+pub use monitored::names as monitored_names;
 pub use table::begun as begun_mapping;
 #[cfg(feature = "parquet")]
 pub(crate) use table::is_of_counters;
@@ -79,6 +84,10 @@ const FORMATS: &[CounterFormat] = &[
     sadf_forms::PAIRS,
     sadf_forms::XML,
     sar::FORMAT,
+    influx::LINES,
+    influx::CSV,
+    prometheus::JSON,
+    prometheus::TEXT,
     wide::PDH,
     wide::COLLECTL,
     wide::DSTAT,

@@ -153,7 +153,41 @@ const CLOUD: &str = "{\"Label\": \"VolumeReadOps\", \"Datapoints\": [\n\
 /// Without its file it is refused, whatever is changed in it.
 const MAPPED: &str = "recording = \"f.csv\"\n[time]\ncolumn = \"t\"\n";
 
-const ALL: [(&str, &str); 27] = [
+/// Six samples of four metrics, as Prometheus 2.42 answers.
+pub(super) const PROMETHEUS: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"node_disk_reads_completed_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"100"],[1700000015.781,"400"],[1700000030.781,"650"]]},{"metric":{"__name__":"node_disk_read_bytes_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"409600"],[1700000015.781,"1638400"],[1700000030.781,"2662400"]]},{"metric":{"__name__":"node_disk_read_time_seconds_total","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"0.1"],[1700000015.781,"0.5670000000000001"],[1700000030.781,"1.334"]]},{"metric":{"__name__":"node_disk_io_now","device":"sda","instance":"db1:9100","job":"node"},"values":[[1700000000.781,"0"],[1700000015.781,"3"],[1700000030.781,"1"]]}]}}
+"#;
+
+pub(super) const OPENMETRICS: &str = "# HELP node_disk_reads_completed The total number of reads.
+# TYPE node_disk_reads_completed counter
+node_disk_reads_completed_total{device=\"sda\"} 10 1700000000
+node_disk_reads_completed_total{device=\"sda\"} 40 1700000015
+# TYPE node_disk_written_bytes counter
+node_disk_written_bytes_total{device=\"sda\"} 1.024e+03 1700000000
+node_disk_written_bytes_total{device=\"sda\"} 2048 1700000015
+# EOF
+";
+
+/// Two points of Telegraf's `diskio` behind the heading of an export.
+pub(super) const INFLUX_LINES: &str = "# DML
+# CONTEXT-DATABASE:telegraf
+diskio,host=db\\ 1,name=sda reads=100i,read_bytes=4096i,read_time=500i,io_time=50i,iops_in_progress=0i,serial=\"a b\" 1700000000000000000
+cpu,host=db\\ 1 usage_idle=93.5 1700000000000000000
+diskio,host=db\\ 1,name=sda reads=400i,read_bytes=8192i,read_time=2000i,io_time=300i,iops_in_progress=2i,serial=\"a b\" 1700000010000000000
+";
+
+pub(super) const INFLUX_CSV: &str = "#group,false,false,false,false,true,true,true,true
+#datatype,string,long,dateTime:RFC3339,long,string,string,string,string
+#default,_result,,,,,,,
+,result,table,_time,_value,_field,_measurement,host,name
+,,0,2026-11-20T00:00:00Z,100,reads,diskio,\"db, 1\",sda
+,,0,2026-11-20T00:00:10Z,400,reads,diskio,\"db, 1\",sda
+
+,result,table,_time,_value,_field,_measurement,host,name
+,,1,2026-11-20T00:00:00Z,3,writes,diskio,\"db, 1\",sda
+,,1,2026-11-20T00:00:10Z,10,writes,diskio,\"db, 1\",sda
+";
+
+const ALL: [(&str, &str); 31] = [
     ("CSV with columns by name", TABLE),
     (
         "JSON with keys by name (lines, lists, CloudWatch)",
@@ -184,6 +218,10 @@ const ALL: [(&str, &str); 27] = [
     ("dstat or dool CSV", written!("dool.csv")),
     ("vmstat -d series", written!("vmstat.txt")),
     ("/proc/self/mountstats series", written!("mountstats.txt")),
+    (influx::LINES.name, INFLUX_LINES),
+    (influx::CSV.name, INFLUX_CSV),
+    (prometheus::JSON.name, PROMETHEUS),
+    (prometheus::TEXT.name, OPENMETRICS),
 ];
 
 pub(super) fn open(text: &str) -> CounterFile {

@@ -35,7 +35,8 @@ Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00
 requests (in UTC) also from their start: 90s, 10m.
 Exit code 14 when the model misses a gate; the file is written anyway.")]
 pub(super) struct FitArgs {
-    /// Recording to read; of several, the sum of all their disks is fitted.
+    /// Recording to read, or prometheus:URL (docs/recordings.md); of several, the sum of all their disks is
+    /// fitted.
     #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
     /// Disk (instance) to model (default: the only one; several are listed).

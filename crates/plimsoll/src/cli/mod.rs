@@ -26,6 +26,7 @@ mod measure;
 mod merge;
 mod mix;
 mod model_file;
+mod monitoring;
 mod new;
 mod pool;
 mod profile;

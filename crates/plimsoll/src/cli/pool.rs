@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Many recordings: read one after the other into a pool, or into a partial result.
 
+use super::monitoring::{RecordingPaths, fetched};
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{PartialCollection, content_digest, name_digest};
@@ -33,10 +34,10 @@ const LIST_BYTES_MAX: u64 = 256 << 20;
 
 impl PoolArgs {
     /// The recordings that were named, and those of the list.
-    pub(super) fn recordings(&self, named: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    pub(super) fn recordings(&self, named: &[PathBuf]) -> Result<RecordingPaths, CliError> {
         let mut all = named.to_vec();
         let Some(list) = &self.list else {
-            return Ok(all);
+            return fetched(all);
         };
         let failed = |what: &dyn std::fmt::Display| {
             CliError::usage(format!("read {}: {what}", list.display()))
@@ -59,7 +60,7 @@ impl PoolArgs {
         all.extend(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))));
         match all.is_empty() {
             true => Err(failed(&"it names no recordings")),
-            false => Ok(all),
+            false => fetched(all),
         }
     }
 

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
 pub(super) struct ProfileArgs {
-    /// Recording to read; several are described together.
+    /// Recording to read, or prometheus:URL (docs/recordings.md); several are described together.
     #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
     /// Disk (instance) to describe in full (default: the busiest).

@@ -38,7 +38,7 @@ Times are in the recording's own time zone. Exit code 14 when a gate is missed."
 pub(super) struct VerifyArgs {
     /// Model made by plimsoll fit, or fio job file (.fio).
     load: PathBuf,
-    /// Recording to compare with.
+    /// Recording to compare with, or prometheus:URL (docs/recordings.md).
     #[arg(long, value_name = "RECORDING")]
     against: PathBuf,
     /// Disk (instance) of the recording (default: that of the model, or the only one).
@@ -85,7 +85,12 @@ pub(super) struct VerifyArgs {
 
 pub(super) fn main(args: &VerifyArgs) -> CliResult {
     let is_job = args.load.extension().is_some_and(|ending| ending == "fio");
-    if is_job { job_file(args) } else { model(args) }
+    let against = super::monitoring::fetched(vec![args.against.clone()])?;
+    if is_job {
+        job_file(args, &against[0])
+    } else {
+        model(args, &against[0])
+    }
 }
 
 fn part(args: &VerifyArgs) -> RecordingSelection {
@@ -114,7 +119,7 @@ fn write_page(args: &VerifyArgs, reports: &[(String, &FidelityReport)]) -> Resul
     super::report::write_html(path, &plimsoll_report::verified(&load, reports))
 }
 
-fn model(args: &VerifyArgs) -> CliResult {
+fn model(args: &VerifyArgs, against: &Path) -> CliResult {
     if !args.sections.is_empty() || args.measured.is_some() {
         return Err(CliError::invalid(
             "--section and --measured need a job file of fio: leave them out for a model",
@@ -127,7 +132,7 @@ fn model(args: &VerifyArgs) -> CliResult {
             "verify {shown}: only models and job files of fio define a rate"
         )));
     };
-    let (verification, warnings) = of_model(&model, &args.against, part(args))?;
+    let (verification, warnings) = of_model(&model, against, part(args))?;
     for warning in &warnings {
         terminal::say(&format!("note: {warning}"));
     }
@@ -182,7 +187,7 @@ pub(super) fn of_model(
     Ok((verification, reference.warnings))
 }
 
-fn job_file(args: &VerifyArgs) -> CliResult {
+fn job_file(args: &VerifyArgs, against: &Path) -> CliResult {
     if args.keep {
         return Err(CliError::invalid(
             "--keep needs a model: a job file cannot hold the result",
@@ -205,7 +210,7 @@ fn job_file(args: &VerifyArgs) -> CliResult {
     };
     let mut held = Vec::new();
     for map in &maps {
-        held.push(file.hold(map, &args.against, args.measured)?);
+        held.push(file.hold(map, against, args.measured)?);
     }
     let reports = held
         .iter()

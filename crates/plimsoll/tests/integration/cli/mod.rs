@@ -22,6 +22,7 @@ mod ledger;
 mod loadline;
 mod many;
 mod models;
+mod monitoring;
 mod new;
 pub(crate) mod nfs;
 mod overload;
