@@ -134,7 +134,8 @@ const DRY_RUN: [&str; 8] = [
 
 /// Parts of a command that need another machine, a device, an export, a stack that is up or a program of
 /// others, which even a dry run looks for.
-const ELSEWHERE: [(&str, &str); 16] = [
+const ELSEWHERE: [(&str, &str); 17] = [
+    ("prometheus:http", "it needs a server of monitoring"),
     ("--clients", "it needs nodes"),
     ("--on lab.toml", "it needs nodes"),
     ("--on examples/labs", "it needs nodes"),
