@@ -3,8 +3,8 @@
 """Apache Otava on simulated histories: how often it alarms, and how soon it finds a step.
 
     pip install apache-otava
-    cargo run --release -p plimsoll-stats --example watch -- histories LAW 0 200 > level.csv
-    cargo run --release -p plimsoll-stats --example watch -- histories LAW 1.5 200 > step.csv
+    cargo run --release -p plimsoll-measurements --bin watch -- histories LAW 0 200 > level.csv
+    cargo run --release -p plimsoll-measurements --bin watch -- histories LAW 1.5 200 > step.csv
     bench/watch_otava.py level.csv step.csv
 
 The step is at point 30. Values are logarithms; Otava looks at the exponentials, with its defaults.

@@ -95,7 +95,7 @@ fn target() -> PathBuf {
     named.map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Programs of the profile `release`, examples in a folder of theirs.
+/// Programs of the profile `release`.
 fn built() -> PathBuf {
     target().join(platform()).join("release")
 }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::rivals::{command, output};
+use super::rivals::{measurement, output};
 use super::table::{Gate, Row};
 use super::{Bench, Failure};
 
@@ -25,19 +25,7 @@ fn of_traces(bench: &Bench, what: &str) -> Result<Vec<Row>, Failure> {
     if traces.is_empty() {
         return Err("find recorded requests: give --trace FILE".into());
     }
-    let mut cargo = command("cargo");
-    cargo.args([
-        "build",
-        "--release",
-        "-p",
-        "plimsoll",
-        "--example",
-        "fidelity",
-    ]);
-    if !matches!(cargo.status(), Ok(status) if status.success()) {
-        return Err("build the example fidelity of plimsoll".into());
-    }
-    let program = crate::built().join("examples/fidelity");
+    let program = measurement("fidelity")?;
     let mut args = vec![what];
     args.extend(traces.iter().map(String::as_str));
     output(&program.display().to_string(), &args)?

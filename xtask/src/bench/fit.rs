@@ -2,13 +2,11 @@
 //! Requests fitted with the check of the model, as text and as a table: how many a second of one
 //! processor does.
 //!
-//! Reading alone is measured beside it, by the example `make` of plimsoll-trace, which also makes the
+//! Reading alone is measured beside it, by `make` of the measurements, which also makes the
 //! recordings: a fit reads twice, so reading bounds it.
 
-use std::path::PathBuf;
-
 use super::long::timed;
-use super::rivals::{children_ticks, command, output};
+use super::rivals::{children_ticks, measurement, output};
 use super::table::{Gate, Row, Sample};
 use super::{Bench, Failure, Player};
 
@@ -17,7 +15,7 @@ const GATE: f64 = 5.0;
 
 /// How many requests are fitted in a second of processor time.
 pub(crate) fn fit(bench: &Bench) -> Result<Vec<Row>, Failure> {
-    let make = made_by()?.display().to_string();
+    let make = measurement("make")?.display().to_string();
     let mut rows = Vec::new();
     let text = made(bench, "requests.csv", &|file| {
         let count = bench.options.requests.to_string();
@@ -90,15 +88,4 @@ fn run(program: &str, args: &[&str], ops: f64) -> Result<Sample, Failure> {
         system_ns: (after.1 - before.1) * 1e7,
         outside_ns: None,
     })
-}
-
-/// The program that makes recordings, built.
-pub(super) fn made_by() -> Result<PathBuf, Failure> {
-    let mut cargo = command("cargo");
-    cargo.args(["build", "--release", "-p", "plimsoll-trace"]);
-    cargo.args(["--features", "parquet", "--example", "make"]);
-    match cargo.status() {
-        Ok(status) if status.success() => Ok(crate::built().join("examples/make")),
-        _ => Err("build the example make of plimsoll-trace".into()),
-    }
 }

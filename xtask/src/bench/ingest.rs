@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PCP archives read whole: the averages of every disk, by plimsoll and by pmlogsummary.
 //!
-//! Both print the same metrics of the same archive. The reader is run by itself (the example
-//! `ingest` of plimsoll-trace), without the fit that follows in use.
+//! Both print the same metrics of the same archive. The reader is run by itself (`ingest` of
+//! `bench/programs`), without the fit that follows in use.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::long::timed;
-use super::rivals::{command, output};
+use super::rivals::{measurement, output};
 use super::table::{Gate, Row, Sample};
 use super::{Bench, Failure, Player};
 
@@ -44,7 +44,7 @@ pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Failure> {
         }
         given => given,
     };
-    let reader = build()?;
+    let reader = measurement("ingest")?;
     let mut rows = Vec::new();
     for archive in archives {
         rows.extend(of_archive(bench, &reader, archive)?);
@@ -63,7 +63,7 @@ const DISKS: &str = "disks";
 /// scripts compress.
 fn make(bench: &Bench) -> Result<Vec<String>, Failure> {
     let dir = &bench.options.dir;
-    let make = super::fit::made_by()?.display().to_string();
+    let make = measurement("make")?.display().to_string();
     let disks = dir.join(DISKS).display().to_string();
     for part in ["meta", "index", "0"] {
         // Left by the last bench.
@@ -154,20 +154,4 @@ fn run(program: &str, args: &[&str]) -> Result<Sample, Failure> {
         seconds: took.as_secs_f64(),
         ..Sample::default()
     })
-}
-
-fn build() -> Result<PathBuf, Failure> {
-    let mut cargo = command("cargo");
-    cargo.args([
-        "build",
-        "--release",
-        "-p",
-        "plimsoll-trace",
-        "--example",
-        "ingest",
-    ]);
-    match cargo.status() {
-        Ok(status) if status.success() => Ok(crate::built().join("examples/ingest")),
-        _ => Err("build the example ingest of plimsoll-trace".into()),
-    }
 }

@@ -40,6 +40,23 @@ pub(crate) fn run_for_output(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// A program of `bench/programs`, built.
+pub(crate) fn measurement(name: &str) -> Result<PathBuf, Failure> {
+    let mut cargo = command("cargo");
+    cargo.args([
+        "build",
+        "--release",
+        "-p",
+        "plimsoll-measurements",
+        "--bin",
+        name,
+    ]);
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(crate::built().join(name)),
+        _ => Err(format!("build {name} of bench/programs")),
+    }
+}
+
 /// Runs fio on one job of these options.
 pub(crate) fn fio(options: &[&str], seconds: u32) -> Result<Sample, Failure> {
     let runtime = format!("--runtime={seconds}");

@@ -2,10 +2,10 @@
 //! How often the interval of a load line holds the true edge of a noisy system, and in what time: a small
 //! part of the systems of `docs/results/2026-11-load-line.md`, which says how to search all of them.
 
-#[path = "../../examples/load_line_simulator/methods.rs"]
-#[expect(dead_code, reason = "the example writes rows, the test does not")]
+#[path = "../../../../bench/programs/src/bin/load_line_simulator/methods.rs"]
+#[expect(dead_code, reason = "the program writes rows, the test does not")]
 mod methods;
-#[path = "../../examples/load_line_simulator/systems.rs"]
+#[path = "../../../../bench/programs/src/bin/load_line_simulator/systems.rs"]
 mod systems;
 
 use methods::{SearchRow, bisection, ours};

@@ -5,7 +5,7 @@
 //! holds `traces/`; without it the test on them says that it was skipped, and one on a trace that is
 //! made here is left.
 
-#[path = "../../examples/fidelity/play.rs"]
+#[path = "../../../../bench/programs/src/bin/fidelity/play.rs"]
 mod play;
 
 use std::fmt::Write as _;

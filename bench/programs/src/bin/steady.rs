@@ -2,7 +2,7 @@
 //! Operating characteristics of steady states and of cliffs: how often steady is said too early or
 //! never, and how often a fall is seen that is there, or that is not.
 //!
-//!     cargo run --release -p plimsoll-stats --example steady
+//!     cargo run --release -p plimsoll-measurements --bin steady
 //!
 //! Everything is drawn from fixed seeds; the tables of docs/results/2026-11-verdicts.md come from here.
 #![allow(clippy::print_stdout, reason = "printing tables is what it is for")]

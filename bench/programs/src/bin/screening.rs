@@ -2,7 +2,7 @@
 //! How often screening finds a planted bad setting among ten, and in how many runs, beside changing one
 //! setting at a time and halving groups.
 //!
-//!     cargo run --release -p plimsoll-stats --example screening
+//!     cargo run --release -p plimsoll-measurements --bin screening
 //!
 //! 1,000 systems from a fixed seed for each row: the tables of docs/results/2026-11-tuning.md come from here.
 #![allow(clippy::print_stdout, reason = "printing tables is what it is for")]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How often a watched series raises a false alarm, and how soon it shows a step, beside E-divisive.
 //!
-//!     cargo run --release -p plimsoll-stats --example watch -- rates|speed
-//!     cargo run --release -p plimsoll-stats --example watch -- histories LAW SIGMAS COUNT
+//!     cargo run --release -p plimsoll-measurements --bin watch -- rates|speed
+//!     cargo run --release -p plimsoll-measurements --bin watch -- histories LAW SIGMAS COUNT
 //!
 //! `rates` takes a word of the names of histories, to look at these alone.
 //!

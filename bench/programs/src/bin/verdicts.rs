@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operating characteristics of verdicts: how often they are wrong, and how often they are reached.
 //!
-//!     cargo run --release -p plimsoll-stats --example verdicts -- alarms|stages|anytime|power|covariate
+//!     cargo run --release -p plimsoll-measurements --bin verdicts -- alarms|stages|anytime|power|covariate
 //!
 //! `power` takes a word of the machines' names, to play these alone.
 //!
@@ -26,7 +26,7 @@ use plimsoll_stats::stopping::{StoppingPlan, StoppingReason, StoppingStep};
 use plimsoll_stats::{ArmValues, compare};
 
 /// Mean response times of half seconds on a noisy virtual machine, in µs: reads, synced writes.
-const RECORDED: &str = include_str!("../../../bench/2026-11-23-noise.csv");
+const RECORDED: &str = include_str!("../../../2026-11-23-noise.csv");
 
 /// A planted difference of ten percent.
 const TENTH: f64 = 0.095_310_18;

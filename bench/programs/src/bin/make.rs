@@ -40,7 +40,6 @@ fn main() -> ExitCode {
             Ok(n) => msr(Path::new(file), n).map_err(|error| format!("write {file}: {error}")),
             Err(_) => Err(format!("read '{n}' as a number")),
         },
-        #[cfg(feature = "parquet")]
         ["parquet", from, to] => parquet(from, to),
         ["pcp", base, mb] => match mb.parse() {
             Ok(mb) => pcp(Path::new(base), mb).map_err(|error| error.to_string()),
@@ -66,7 +65,6 @@ fn main() -> ExitCode {
     }
 }
 
-#[cfg(feature = "parquet")]
 fn parquet(from: &str, to: &str) -> Result<(), String> {
     let opened = requests::open(Path::new(from));
     let written =
