@@ -25,8 +25,8 @@ use tokio::time::Instant;
 const OPEN_MAX: usize = 24;
 /// Most seconds of all of them.
 const ROWS_OPEN_MAX: usize = 2 * ROWS_MAX;
-/// Most runs in a list.
-const LISTED_MAX: usize = 500;
+/// Runs on a page of the list.
+const PAGE_RUNS: usize = 100;
 /// Bytes of a look into a run folder, and the pause where there was nothing new.
 const LOOK_BYTES: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(200);
@@ -83,6 +83,55 @@ pub(crate) struct RunFacts {
     pub(crate) state: RunState,
     command: String,
     pub(crate) answer: Option<AnswerFacts>,
+}
+
+/// Which part of the list is wanted.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RunListQuery {
+    /// Words that all are in a run's name, title, state or answer.
+    #[serde(default)]
+    find: String,
+    /// Pages before this one.
+    #[serde(default)]
+    page: usize,
+}
+
+impl RunListQuery {
+    fn finds(&self, run: &RunFacts) -> bool {
+        let answer = run.answer.as_ref().map_or("", |answer| &answer.text);
+        let state = format!("{:?}", run.state);
+        let text = [&run.id, &run.title, &run.subtitle, state.as_str(), answer].join(" ");
+        let text = text.to_lowercase();
+        let mut words = self.find.split_whitespace();
+        words.all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+/// A page of the list of runs.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RunListFacts {
+    pub(crate) runs: Vec<RunFacts>,
+    /// Runs on all pages.
+    pub(crate) count: usize,
+    pub(crate) pages: usize,
+}
+
+/// The same before answers are filled in.
+#[derive(Debug)]
+pub(crate) struct ListedPage {
+    pub(crate) runs: Vec<ListedRun>,
+    pub(crate) count: usize,
+}
+
+impl ListedPage {
+    pub(crate) fn facts(self) -> RunListFacts {
+        RunListFacts {
+            runs: self.runs.into_iter().map(|listed| listed.facts).collect(),
+            count: self.count,
+            pages: self.count.div_ceil(PAGE_RUNS),
+        }
+    }
 }
 
 /// A run in a list, and whether what its report says is still to be found out.
@@ -183,24 +232,38 @@ impl RunStore {
 
     /// The names of the runs that go on.
     pub(crate) fn running(&self) -> Vec<String> {
-        let newest = self.ids().into_iter().take(LISTED_MAX);
         let goes_on = |id: &String| {
             plimsoll_archive::is_being_written(&self.folder.join(id)).unwrap_or(false)
         };
-        newest.filter(goes_on).collect()
+        self.ids().into_iter().filter(goes_on).collect()
     }
 
-    /// All runs that may be seen, newest first.
-    pub(crate) fn list(&self, seen: impl Fn(&str) -> Option<SeenRun>) -> Vec<ListedRun> {
-        let mut runs: Vec<ListedRun> = self
-            .ids()
-            .iter()
-            .filter_map(|id| seen(id))
-            .take(LISTED_MAX)
-            .filter_map(|run| self.facts(&run).ok())
-            .collect();
-        runs.sort_by(|a, b| b.facts.began_at.cmp(&a.facts.began_at));
-        runs
+    /// A page of the runs that may be seen, newest first. Of the other pages
+    /// only manifests are read, each once, unless words are to be found.
+    pub(crate) fn page(
+        &self,
+        seen: impl Fn(&str) -> Option<SeenRun>,
+        query: &RunListQuery,
+    ) -> ListedPage {
+        let mut all: Vec<(String, SeenRun)> = Vec::new();
+        for run in self.ids().iter().filter_map(|id| seen(id)) {
+            let Ok(manifest) = self.manifest(run.id(), &self.folder.join(run.id())) else {
+                continue;
+            };
+            all.push((manifest.began_at, run));
+        }
+        if !query.find.trim().is_empty() {
+            all.retain(|(_, run)| {
+                self.facts(run)
+                    .is_ok_and(|listed| query.finds(&listed.facts))
+            });
+        }
+        all.sort_by(|(a, _), (b, _)| b.cmp(a));
+        let count = all.len();
+        let page = all.into_iter().skip(query.page.saturating_mul(PAGE_RUNS));
+        let runs = page.take(PAGE_RUNS);
+        let runs = runs.filter_map(|(_, run)| self.facts(&run).ok()).collect();
+        ListedPage { runs, count }
     }
 
     /// A run as a list shows it.

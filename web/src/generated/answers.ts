@@ -76,6 +76,12 @@ export interface RunFacts {
   title: string;
 }
 
+export interface RunListFacts {
+  count: number;
+  pages: number;
+  runs: RunFacts[];
+}
+
 export interface RunProgressFacts {
   began_at: string;
   ends_in_s: number | null;

@@ -5,7 +5,7 @@
 import type {
   JobFacts as Job,
   RunDetailFacts as RunDetail,
-  RunFacts as RunSummary,
+  RunListFacts as RunList,
   RunSectionsFacts as RunSections,
   RunSeriesFacts as RunSeries,
   ServerCatalogue as Catalogue,
@@ -22,6 +22,7 @@ export type {
   RunArmFacts as RunArm,
   RunDetailFacts as RunDetail,
   RunFacts as RunSummary,
+  RunListFacts as RunList,
   RunProgressFacts as RunProgress,
   RunSectionsFacts as RunSections,
   RunSeriesFacts as RunSeries,
@@ -168,7 +169,7 @@ export const api = {
   },
   server: () => get<ServerFacts>("server"),
   catalogue: () => get<Catalogue>("catalogue"),
-  runs: () => get<RunSummary[]>("runs"),
+  runs: (page: number, find: string) => get<RunList>(`runs?page=${page}&find=${part(find)}`),
   run: (id: string) => get<RunDetail>(`runs/${part(id)}`),
   sections: (id: string) => get<RunSections>(`runs/${part(id)}/sections`),
   series(id: string, metric: SeriesMetric, window: SeriesWindow, signal: AbortSignal): Promise<RunSeries> {

@@ -2,7 +2,7 @@
 // All runs of the server's folder: looked through, and two compared.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { api, type RunSummary } from "./api";
+import { api, type RunList, type RunSummary } from "./api";
 import { useLoaded } from "./connection";
 import { Page, StateChip, Waiting } from "./parts";
 import { go, href } from "./router";
@@ -11,12 +11,16 @@ import { when } from "./words";
 const EVERY_S = 5;
 
 export function RunsPage(): JSX.Element {
-  const { value: runs, error } = useLoaded(api.runs, ["runs"], EVERY_S);
   const [words, setWords] = useState("");
-  const [picked, setPicked] = useState<string[]>([]);
-  const found = runs?.filter((run) => matches(run, words));
-  const pick = (id: string): void =>
-    setPicked((old) => (old.includes(id) ? old.filter((other) => other !== id) : [...old, id].slice(-2)));
+  const [page, setPage] = useState(0);
+  const { value: list, error } = useLoaded(() => api.runs(page, words), ["runs", page, words], EVERY_S);
+  const [picked, setPicked] = useState<RunSummary[]>([]);
+  const pick = (run: RunSummary): void =>
+    setPicked((old) =>
+      old.some((other) => other.id === run.id)
+        ? old.filter((other) => other.id !== run.id)
+        : [...old, run].slice(-2),
+    );
   return (
     <Page title="Runs" lead="What was measured here, newest first.">
       <div class="bar">
@@ -25,13 +29,16 @@ export function RunsPage(): JSX.Element {
           aria-label="Find runs by words"
           placeholder="Find"
           value={words}
-          onInput={(event) => setWords(event.currentTarget.value)}
+          onInput={(event) => {
+            setWords(event.currentTarget.value);
+            setPage(0);
+          }}
         />
         <button
           type="button"
           class="plain"
           disabled={picked.length !== 2}
-          onClick={() => compare(runs ?? [], picked)}
+          onClick={() => compare(picked)}
         >
           Compare two
         </button>
@@ -39,18 +46,42 @@ export function RunsPage(): JSX.Element {
           New campaign
         </a>
       </div>
-      {found === undefined ? (
+      {list === undefined ? (
         <Waiting error={error} />
-      ) : found.length === 0 ? (
+      ) : list.runs.length === 0 ? (
         <p class="muted">{words ? "No run has these words." : "No run yet: start one with New campaign."}</p>
       ) : (
-        <RunTable runs={found} picked={picked} pick={pick} />
+        <>
+          <RunTable runs={list.runs} picked={picked} pick={pick} />
+          {list.pages > 1 && <Pages list={list} page={page} show={setPage} />}
+        </>
       )}
     </Page>
   );
 }
 
-function RunTable(props: { runs: RunSummary[]; picked: string[]; pick: (id: string) => void }): JSX.Element {
+function Pages(props: { list: RunList; page: number; show: (page: number) => void }): JSX.Element {
+  const { list, page, show } = props;
+  return (
+    <nav class="bar" aria-label="Pages of the list">
+      <button type="button" class="plain" disabled={page === 0} onClick={() => show(page - 1)}>
+        Newer
+      </button>
+      <span class="muted">
+        Page {page + 1} of {list.pages}, {list.count} runs
+      </span>
+      <button type="button" class="plain" disabled={page + 1 >= list.pages} onClick={() => show(page + 1)}>
+        Older
+      </button>
+    </nav>
+  );
+}
+
+function RunTable(props: {
+  runs: RunSummary[];
+  picked: RunSummary[];
+  pick: (run: RunSummary) => void;
+}): JSX.Element {
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Runs">
       <table class="list">
@@ -72,8 +103,8 @@ function RunTable(props: { runs: RunSummary[]; picked: string[]; pick: (id: stri
                 <input
                   type="checkbox"
                   aria-label={`Compare ${run.title}, ${when(run.began_at)}`}
-                  checked={props.picked.includes(run.id)}
-                  onChange={() => props.pick(run.id)}
+                  checked={props.picked.some((other) => other.id === run.id)}
+                  onChange={() => props.pick(run)}
                 />
               </td>
               <td>
@@ -99,13 +130,8 @@ function RunTable(props: { runs: RunSummary[]; picked: string[]; pick: (id: stri
   );
 }
 
-function matches(run: RunSummary, words: string): boolean {
-  const text = [run.id, run.title, run.subtitle, run.state, run.answer?.text ?? ""].join(" ").toLowerCase();
-  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
-}
-
 /** The older of the two is the base. */
-function compare(runs: RunSummary[], picked: string[]): void {
-  const [newer, older] = runs.filter((run) => picked.includes(run.id));
+function compare(picked: RunSummary[]): void {
+  const [older, newer] = [...picked].sort((a, b) => a.began_at.localeCompare(b.began_at));
   if (newer && older) go("diff", older.id, newer.id);
 }

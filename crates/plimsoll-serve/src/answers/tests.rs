@@ -8,6 +8,7 @@ use super::*;
 use crate::board::SecondNews;
 use crate::catalogue::ServerCatalogue;
 use crate::jobs::JobFacts;
+use crate::runs::RunListFacts;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -72,7 +73,7 @@ fn all() -> Map<String, Value> {
     let mut generator = SchemaSettings::default().for_serialize().into_generator();
     generator.subschema_for::<ServerFacts>();
     generator.subschema_for::<ServerCatalogue>();
-    generator.subschema_for::<RunFacts>();
+    generator.subschema_for::<RunListFacts>();
     generator.subschema_for::<RunDetailFacts>();
     generator.subschema_for::<RunSectionsFacts>();
     generator.subschema_for::<RunSeriesFacts>();

@@ -14,7 +14,7 @@ use crate::error::RequestError;
 use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
-use crate::runs::{OpenRun, RunState};
+use crate::runs::{OpenRun, RunListQuery, RunState};
 use crate::seen::SeenRun;
 use crate::state::ServerState;
 use crate::sync::locked;
@@ -63,24 +63,22 @@ pub(super) struct DiffQuery {
 pub(super) async fn list(
     State(state): SharedState,
     Extension(caller): Extension<RequestCaller>,
+    QueryForm(query): QueryForm<RunListQuery>,
 ) -> Answer {
     let seen = state.seen_by(caller.clone()).await?;
     let runs = Arc::clone(&state.runs);
-    let mut list = beside(move || Ok(runs.list(seen))).await?;
-    let lacking: Vec<SeenRun> = list
+    let mut page = beside(move || Ok(runs.page(seen, &query))).await?;
+    let lacking: Vec<SeenRun> = page
+        .runs
         .iter()
         .filter(|listed| listed.lacks_answer)
         .map(|listed| listed.run.clone())
         .collect();
     fill_answers(&state, caller, lacking).await;
-    for listed in list.iter_mut().filter(|listed| listed.lacks_answer) {
+    for listed in page.runs.iter_mut().filter(|listed| listed.lacks_answer) {
         listed.facts.answer = state.runs.known_answer(&listed.run);
     }
-    answer(
-        list.into_iter()
-            .map(|listed| listed.facts)
-            .collect::<Vec<_>>(),
-    )
+    answer(page.facts())
 }
 
 /// Begins to find out what the reports of some runs say, and waits a little for it. It goes on where it is

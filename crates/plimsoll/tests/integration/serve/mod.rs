@@ -352,7 +352,7 @@ fn paths_lead_nowhere_else() {
             );
         }
     }
-    assert_eq!(server.get("/api/v1/runs").json(), json!([]));
+    assert_eq!(server.get("/api/v1/runs").json()["runs"], json!([]));
     let form = |target: &str, workload: &str| {
         json!({ "kind": "run", "targets": [target], "workloads": [workload] }).to_string()
     };
@@ -500,10 +500,10 @@ fn a_run_that_is_complete_is_told_with_its_answer() {
     server.wait(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "done");
     // What its report says is found out beside the list, and is in one of the next.
     let listed = server.wait("/api/v1/runs", |listed| {
-        listed[0]["answer"]["text"].is_string()
+        listed["runs"][0]["answer"]["text"].is_string()
     });
-    assert_eq!(listed[0]["state"], "complete", "{listed}");
-    assert!(listed[0]["command"].is_string(), "{listed}");
+    assert_eq!(listed["runs"][0]["state"], "complete", "{listed}");
+    assert!(listed["runs"][0]["command"].is_string(), "{listed}");
     let again = server.post(&format!("/api/v1/runs/{run}/resume"), "");
     assert_eq!(again.status, 409, "{again:?}");
     for format in [
@@ -525,6 +525,50 @@ fn a_run_that_is_complete_is_told_with_its_answer() {
         "{plan:?}"
     );
     assert_eq!(server.get("/api/v1/stacks").json(), json!([]));
+}
+
+#[test]
+fn every_run_is_on_a_page_of_the_list_and_found_by_words() {
+    const RUNS: usize = 230;
+    let server = TestServer::start();
+    for n in 0..RUNS {
+        folders::named(
+            &server.runs().join(format!("run{n:03}")),
+            &format!("array{n:03}"),
+        );
+    }
+    let page = |page: usize, find: &str| {
+        let list = server
+            .get(&format!("/api/v1/runs?page={page}&find={find}"))
+            .json();
+        let runs = list["runs"].as_array().expect("a list").clone();
+        let ids = runs
+            .iter()
+            .map(|run| run["id"].as_str().expect("a name").to_owned());
+        (
+            ids.collect::<Vec<_>>(),
+            list["count"].clone(),
+            list["pages"].clone(),
+        )
+    };
+    let pages: Vec<_> = (0..3).map(|number| page(number, "")).collect();
+    assert_eq!(
+        pages.iter().map(|(ids, ..)| ids.len()).collect::<Vec<_>>(),
+        [100, 100, 30]
+    );
+    assert!(
+        pages
+            .iter()
+            .all(|(_, count, pages)| *count == RUNS && *pages == 3)
+    );
+    let all: std::collections::BTreeSet<_> = pages.iter().flat_map(|(ids, ..)| ids).collect();
+    assert_eq!(all.len(), RUNS);
+    assert_eq!(page(3, "").0, Vec::<String>::new());
+    assert_eq!(
+        page(0, "ARRAY007%20complete"),
+        (vec!["run007".into()], json!(1), json!(1))
+    );
+    assert_eq!(page(0, "array007%20running").1, 0);
 }
 
 #[test]
