@@ -5,7 +5,7 @@
 //! would be flattered by that; but its stalls are its own, and lie on one arm. Noise that hits random
 //! trials is as likely on any entry: Fisher's exact test on the trials that stand out.
 
-use statrs::function::gamma::ln_gamma;
+use spec_math::cephes64::lgam;
 
 use crate::arrangement::{BlockLogValues, distances};
 use crate::events::{MEDIAN_TO_DEVIATION, median};
@@ -122,7 +122,7 @@ fn most_expected(seen: u64) -> f64 {
 }
 
 fn ln_choose(n: u64, k: u64) -> f64 {
-    let ln_factorial = |n: u64| ln_gamma(n as f64 + 1.0);
+    let ln_factorial = |n: u64| lgam(n as f64 + 1.0);
     ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
 }
 

@@ -6,8 +6,7 @@
 //! the first integral is the noncentral t distribution. Effects are |ln ratio| unless a name says
 //! fraction. Nothing here knows arms or blocks' values.
 
-use statrs::function::erf::erfc;
-use statrs::function::gamma::ln_gamma;
+use spec_math::cephes64::{lgam, ndtr};
 
 use crate::student;
 
@@ -50,7 +49,7 @@ impl DifferenceTest {
         let (shift, floor) = (effect / error, self.floor / error);
         over_deviations(blocks - 1, |s| {
             let limit = (critical * s).max(floor);
-            normal_cdf(shift - limit) + normal_cdf(-shift - limit)
+            ndtr(shift - limit) + ndtr(-shift - limit)
         })
     }
 
@@ -97,7 +96,7 @@ impl DifferenceTest {
         over_deviations(blocks - 1, |s| {
             let upper = (margin - effect) / error - critical * s;
             let lower = (-margin - effect) / error + critical * s;
-            (normal_cdf(upper) - normal_cdf(lower)).max(0.0)
+            (ndtr(upper) - ndtr(lower)).max(0.0)
         })
     }
 }
@@ -129,7 +128,7 @@ fn over_deviations(df: usize, given: impl Fn(f64) -> f64) -> f64 {
     let reach = 10.0 / (2.0 * df).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
     let step = (to - from) / f64::from(2 * half_cells);
-    let constant = 2f64.ln() + df / 2.0 * (df / 2.0).ln() - ln_gamma(df / 2.0);
+    let constant = 2f64.ln() + df / 2.0 * (df / 2.0).ln() - lgam(df / 2.0);
     let at = |i: u32| {
         let s = (from + step * f64::from(i)).max(f64::MIN_POSITIVE);
         let density = (constant + (df - 1.0) * s.ln() - df * s * s / 2.0).exp();
@@ -138,10 +137,6 @@ fn over_deviations(df: usize, given: impl Fn(f64) -> f64) -> f64 {
     let odd: f64 = (0..half_cells).map(|i| at(2 * i + 1)).sum();
     let even: f64 = (1..half_cells).map(|i| at(2 * i)).sum();
     (at(0) + 4.0 * odd + 2.0 * even + at(2 * half_cells)) * step / 3.0
-}
-
-fn normal_cdf(x: f64) -> f64 {
-    erfc(-x / std::f64::consts::SQRT_2) / 2.0
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! Invariant: every function returns a finite number for the arguments it documents.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use spec_math::cephes64::{stdtr, stdtri};
 
 /// The value that a t variable with `df` ≥ 1 degrees of freedom stays below with probability `p`,
 /// 0 < `p` < 1.
@@ -12,8 +12,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// When `df` is 0: one observation has no spread, so its interval is a mistake of the caller.
 #[must_use]
 pub fn quantile(p: f64, df: usize) -> f64 {
-    let t = StudentsT::new(0.0, 1.0, df as f64).expect("at least one degree of freedom");
-    t.inverse_cdf(p)
+    stdtri(freedom(df), p)
 }
 
 /// The factor on the standard error that gives a two-sided interval of this confidence.
@@ -31,8 +30,13 @@ pub fn two_sided(confidence: f64, df: usize) -> f64 {
 /// When `df` is 0.
 #[must_use]
 pub fn above(t: f64, df: usize) -> f64 {
-    let law = StudentsT::new(0.0, 1.0, df as f64).expect("at least one degree of freedom");
-    law.sf(t)
+    // The law is symmetric, and its lower tail has all digits.
+    stdtr(freedom(df), -t)
+}
+
+fn freedom(df: usize) -> isize {
+    assert!(df > 0, "at least one degree of freedom");
+    df.try_into().unwrap_or(isize::MAX)
 }
 
 #[cfg(test)]

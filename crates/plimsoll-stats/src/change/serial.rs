@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Points that depend on their predecessors: n of them say as little as fewer independent ones.
 
-use statrs::distribution::{ContinuousCDF, Normal};
+use spec_math::cephes64::{ndtr, ndtri};
 
 /// Dependence beyond this is treated as this.
 const DEPENDENCE_MAX: f64 = 0.9;
@@ -15,9 +15,8 @@ pub(super) fn deflated(p_value: f64, scores: &[f64], split: usize) -> f64 {
     let (before, after) = (split, scores.len() - split);
     let side = |n: usize| variance_factor(dependence, n) / n as f64;
     let factor = (side(before) + side(after)) / (1.0 / before as f64 + 1.0 / after as f64);
-    let law = Normal::standard();
-    let far = law.inverse_cdf(p_value / 2.0) / factor.sqrt();
-    (2.0 * law.cdf(far)).min(1.0)
+    let far = ndtri(p_value / 2.0) / factor.sqrt();
+    (2.0 * ndtr(far)).min(1.0)
 }
 
 /// Correlation of neighbours, of clipped values, around the mean of each side; 0 where it is negative.

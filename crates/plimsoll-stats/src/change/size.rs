@@ -3,7 +3,7 @@
 
 use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_core::num::{floor_u64, to_usize};
-use statrs::distribution::{ContinuousCDF, Normal};
+use spec_math::cephes64::ndtri;
 
 use super::LevelSides;
 use super::{scores, serial};
@@ -33,7 +33,7 @@ pub(super) fn estimate(
     all.sort_by(f64::total_cmp);
     let middle = median(all.iter().copied()).unwrap_or(0.0);
     let (n, m) = (before.len() as f64, after.len() as f64);
-    let z = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
+    let z = ndtri(0.5 + confidence / 2.0);
     let joined: Vec<f64> = before.iter().chain(after).copied().collect();
     let dependence = serial::dependence(&scores::clipped(&joined), before.len());
     let side = |n: usize| serial::variance_factor(dependence, n) / n as f64;

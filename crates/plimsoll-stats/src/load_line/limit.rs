@@ -6,7 +6,7 @@
 //! response times that is ln(limit ÷ quantile) ÷ σ), for a mean twice the logarithm of the ratio.
 
 use plimsoll_core::load_line::{LoadLineBatch, LoadLineQuantity, LoadLineSlo};
-use statrs::function::erf::erfc_inv;
+use spec_math::cephes64::ndtri;
 
 use crate::summary::SummaryStats;
 
@@ -166,7 +166,7 @@ fn standard_error(values: &[f64]) -> f64 {
 }
 
 fn probit(share: f64) -> f64 {
-    -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share)
+    ndtri(share)
 }
 
 /// Of the standard normal distribution.

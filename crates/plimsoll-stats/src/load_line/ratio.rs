@@ -6,7 +6,7 @@
 //! verdict is that of all comparisons: equivalent before different, else inconclusive.
 
 use plimsoll_core::comparison::{ComparisonVerdict, RatioEstimate, VerdictPolicy};
-use statrs::function::erf::erfc_inv;
+use spec_math::cephes64::ndtri;
 
 use super::outcome::{LoadLineInterval, LoadLineReach, LoadLineResult};
 
@@ -65,7 +65,7 @@ impl LogRatio {
         let margin = policy.margin.max(0.0).ln_1p();
         // Two one-sided tests need the interval of 1 - 2α, which is so much narrower.
         let error = 1.0 - policy.confidence.clamp(0.5, 0.9999);
-        let narrower = erfc_inv(2.0 * error) / erfc_inv(error);
+        let narrower = ndtri(error) / ndtri(error / 2.0);
         let (low, high) = (self.middle - self.below, self.middle + self.above);
         let inner_low = self.middle - narrower * self.below;
         let inner_high = self.middle + narrower * self.above;

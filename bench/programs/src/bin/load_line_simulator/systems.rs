@@ -454,9 +454,9 @@ impl SimulatedSystem {
 }
 
 fn normal_quantile(probability: f64) -> f64 {
-    -std::f64::consts::SQRT_2 * statrs::function::erf::erfc_inv(2.0 * probability)
+    spec_math::cephes64::ndtri(probability)
 }
 
 fn upper_tail(z: f64) -> f64 {
-    0.5 * statrs::function::erf::erfc(z / std::f64::consts::SQRT_2)
+    spec_math::cephes64::ndtr(-z)
 }
