@@ -34,8 +34,10 @@ const POINTS: usize = 1000;
 /// How long the first picture of a run waits for it to be read whole.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
-/// Time for answers that a list needs and nobody asked for before; the rest comes with the next list.
-const ANSWERS_TIME: Duration = Duration::from_millis(400);
+/// How long a list waits for answers that no list had before, and how long they are worked out beside it: the next
+/// list has them.
+const ANSWERS_WAIT: Duration = Duration::from_millis(30);
+const ANSWERS_TIME: Duration = Duration::from_secs(2);
 /// Colours of arms in reports, whose classes are `c0`, `c1` and so on.
 const COLOURS: usize = 8;
 
@@ -85,7 +87,7 @@ pub(super) async fn list(
 /// not waited for any longer.
 async fn fill_answers(state: &Arc<ServerState>, caller: RequestCaller, lacking: Vec<SeenRun>) {
     let filled = tokio::spawn(find_answers(Arc::clone(state), caller, lacking));
-    let _ = tokio::time::timeout(ANSWERS_TIME, filled).await;
+    let _ = tokio::time::timeout(ANSWERS_WAIT, filled).await;
 }
 
 /// Finds out what the reports of some runs say, for a while. Of each user one such search goes on.
