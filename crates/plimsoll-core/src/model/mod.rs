@@ -26,10 +26,7 @@ mod within;
 pub use arrivals::ModelArrivals;
 pub use change::ModelChange;
 pub use excerpt::{ModelExcerpt, ModelReplay};
-pub use facts::{
-    ModelFactOrigin, ModelFactValue, ModelFacts, ModelSizeDistribution, SensitivityBound,
-    SensitivityBoundLimits,
-};
+pub use facts::{ModelFactOrigin, ModelFactValue, ModelFacts};
 pub use mix::{ModelMixMember, ModelMixReplay};
 pub use packed::{
     PackedDependency, PackedDependencyReader, PackedGapPrecision, PackedRequests,

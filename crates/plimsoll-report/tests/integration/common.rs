@@ -139,7 +139,6 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         scale,
         length: Nanos(size.seconds * 1_000_000_000),
         workload,
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

@@ -109,7 +109,7 @@ pub(super) struct ModelArgs {
     /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
     /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
     /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
-    /// requests). Declared facts have no sensitivity bounds.
+    /// requests).
     #[arg(long, value_name = "FACT,...")]
     declare: Option<String>,
 }

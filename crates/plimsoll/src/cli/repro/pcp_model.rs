@@ -22,7 +22,7 @@ use plimsoll_report::ReportDocument;
 use plimsoll_report::model::{
     ReportAnswer, ReportFinding, ReportItem, ReportSection, ReportSeverity,
 };
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::DestroyConsent;
 use plimsoll_trace::OpenRecording;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -303,7 +303,6 @@ fn compared(
         dry_run: false,
         quiet: false,
         ladder: &[],
-        corners: SensitivityBoundMode::Off,
     })?;
     Ok(measured.continue_value())
 }
