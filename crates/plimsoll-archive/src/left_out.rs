@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What run folders of older versions hold and this one does not show: trials of models at their sensitivity
-//! bounds.
+//! bounds, and what requests of models were drawn from.
 
 use plimsoll_core::event::{RunEvent, RunWarning};
 use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// The model of a workload that is one.
+fn model_of(entry: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    entry.pointer_mut("/workload/model")?.as_object_mut()
+}
 
 /// The workloads of a run that are left out, and their trials.
 #[derive(Debug, Default)]
@@ -26,6 +31,9 @@ impl LeftOutTrials {
             });
             let labels = of_bounds.filter_map(|entry| Some(entry.get("label")?.as_str()?.into()));
             left_out.labels = labels.collect();
+            for model in entries.iter_mut().filter_map(model_of) {
+                model.remove("parametric");
+            }
         }
         left_out
     }

@@ -131,6 +131,22 @@ fn trials_at_sensitivity_bounds_are_left_out_with_a_sentence() {
     );
 }
 
+/// So did models of distributions; the requests that were drawn from these are in the manifest, too.
+#[test]
+fn a_run_of_a_model_of_distributions_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(
+        folder("2.1").join("events.jsonl"),
+        place.path().join("events.jsonl"),
+    )
+    .unwrap();
+    let text = fs::read_to_string(folder("2.1").join("manifest.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    manifest["entries"][1]["workload"]["model"]["parametric"] = serde_json::json!({ "seed": 1 });
+    fs::write(place.path().join("manifest.json"), manifest.to_string()).unwrap();
+    assert_eq!(open(place.path()).unwrap().trials.len(), 2);
+}
+
 #[test]
 fn format_2_2_has_checksums_and_says_what_could_not_be_carried() {
     let run = opened("2.2");

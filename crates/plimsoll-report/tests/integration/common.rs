@@ -114,7 +114,6 @@ fn nas() -> WorkloadModel {
         ],
         verified: None,
         requests: None,
-        parametric: None,
         envelope: ModelEnvelope::new(vec![cell; 240]).expect("an hour of cells"),
     }
 }
