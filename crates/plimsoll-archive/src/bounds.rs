@@ -100,13 +100,14 @@ pub(crate) struct RunBounds {
 }
 
 impl RunBounds {
-    /// Those of a manifest; why it is that of no run.
-    pub(crate) fn of(manifest: &RunManifest) -> Result<RunBounds, String> {
+    /// Those of a manifest, from which so many workloads were left out; why it is that of no run.
+    pub(crate) fn of(manifest: &RunManifest, left_out: usize) -> Result<RunBounds, String> {
         check_blocks("blocks", manifest.blocks)?;
         let policy = &manifest.policy;
         check_inside("margin", policy.margin, 0.0, 1.0)?;
         check_inside("confidence", policy.confidence, 0.0, 1.0)?;
-        let in_a_block = manifest.arms.len().max(1) * manifest.entries.len().max(1);
+        let workloads = manifest.entries.len() + left_out;
+        let in_a_block = manifest.arms.len().max(1) * workloads.max(1);
         let searched = manifest
             .entries
             .iter()

@@ -3,7 +3,7 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
-use crate::read::{self, EventLineReader, manifest};
+use crate::read::{self, EventLineReader, begin};
 use plimsoll_core::event::{RunEvent, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use std::fs::{File, TryLockError};
@@ -96,12 +96,12 @@ impl RunFolderFollower {
     /// # Errors
     /// When it is no run folder, was written in a newer format, or its manifest is damaged.
     pub fn open(folder: &Path) -> Result<RunFolderFollower, ArchiveError> {
-        let manifest = manifest(folder)?;
+        let (manifest, lines) = begin(folder, &mut Vec::new())?;
         let path = folder.join(EVENTS);
         let events = File::open(&path).map_err(io_error("read", &path))?;
         Ok(RunFolderFollower {
             folder: folder.into(),
-            lines: EventLineReader::of(folder, &manifest)?,
+            lines,
             manifest,
             events,
             at: 0,
@@ -153,7 +153,7 @@ impl RunFolderFollower {
                 continue;
             }
             match self.lines.event(line) {
-                Ok(event) => events.push(event),
+                Ok(event) => events.extend(event),
                 Err(_) => self.damaged += 1,
             }
         }

@@ -26,6 +26,7 @@ mod digest;
 mod error;
 mod follow;
 mod layout;
+mod left_out;
 mod partial;
 mod read;
 mod result_file;

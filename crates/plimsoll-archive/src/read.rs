@@ -5,6 +5,7 @@ use crate::bounds::{RunBounds, check_interval, check_numbers};
 use crate::digest::FileDigester;
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
+use crate::left_out::LeftOutTrials;
 use crate::sealed::{CHECKSUM, UnsealResult, unseal};
 use crate::strip::TrialDownsampler;
 use plimsoll_core::event::{
@@ -45,8 +46,7 @@ pub fn open_whole(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
 
 fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents, ArchiveError> {
     let mut files = Vec::new();
-    let manifest = read_manifest(folder, &mut files)?;
-    let mut reader = EventLineReader::of(folder, &manifest)?;
+    let (manifest, mut reader) = begin(folder, &mut files)?;
     let mut results = RunFolderContents {
         manifest,
         trials: Vec::new(),
@@ -67,7 +67,8 @@ fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents
             break;
         }
         match reader.event(&line) {
-            Ok(event) => add(&mut results, &mut strips, event),
+            Ok(Some(event)) => add(&mut results, &mut strips, event),
+            Ok(None) => {}
             // A torn last line is what a crash leaves: everything before it stands.
             Err(_) if line.last() != Some(&b'\n') && line.len() < LINE_MAX => break,
             Err(reason) => {
@@ -82,6 +83,7 @@ fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents
         let text = format!("{EVENTS} has {more} more damaged lines; what they held is lost");
         results.warnings.push(whole_run(text));
     }
+    results.warnings.extend(reader.left_out.warning());
     results.intervals = strips.into_steps();
     results.files.push(lines.into_inner().finish(EVENTS));
     Ok(results)
@@ -106,29 +108,15 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 pub(crate) struct EventLineReader {
     format: FormatVersion,
     bounds: RunBounds,
+    left_out: LeftOutTrials,
 }
 
 impl EventLineReader {
-    /// For the run in `folder`.
-    pub(crate) fn of(
-        folder: &Path,
-        manifest: &RunManifest,
-    ) -> Result<EventLineReader, ArchiveError> {
-        let bounds = RunBounds::of(manifest).map_err(|reason| ArchiveError::Damaged {
-            path: folder.join(MANIFEST),
-            reason,
-        })?;
-        Ok(EventLineReader {
-            format: manifest.format,
-            bounds,
-        })
-    }
-
-    /// The event of a line; why there is none.
-    pub(crate) fn event(&mut self, line: &[u8]) -> Result<RunEvent, String> {
+    /// The event of a line, `None` where it belongs to what is left out; why there is none.
+    pub(crate) fn event(&mut self, line: &[u8]) -> Result<Option<RunEvent>, String> {
         let event = event(line, self.format)?;
         self.bounds.check(&event)?;
-        Ok(event)
+        Ok(self.left_out.rest_of(event))
     }
 }
 
@@ -194,16 +182,14 @@ fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: Ru
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
-    let manifest = read_manifest(folder, &mut Vec::new())?;
-    EventLineReader::of(folder, &manifest)?;
-    Ok(manifest)
+    begin(folder, &mut Vec::new()).map(|(manifest, _)| manifest)
 }
 
-/// The same, with what its file was.
-fn read_manifest(
+/// The same, with what its file was and what reads the events.
+pub(crate) fn begin(
     folder: &Path,
     files: &mut Vec<RunFileDigest>,
-) -> Result<RunManifest, ArchiveError> {
+) -> Result<(RunManifest, EventLineReader), ArchiveError> {
     let path = folder.join(MANIFEST);
     let size = match fs::metadata(&path) {
         Ok(facts) => facts.len(),
@@ -254,5 +240,13 @@ fn read_manifest(
     if let Some(object) = value.as_object_mut() {
         object.remove(CHECKSUM);
     }
-    serde_json::from_value(value).map_err(|e| damaged(e.to_string()))
+    let left_out = LeftOutTrials::take(&mut value);
+    let manifest: RunManifest =
+        serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
+    let reader = EventLineReader {
+        format: manifest.format,
+        bounds: RunBounds::of(&manifest, left_out.workloads()).map_err(damaged)?,
+        left_out,
+    };
+    Ok((manifest, reader))
 }

@@ -17,9 +17,7 @@ use crate::event::{RunEvent, RunManifest, TrialResult};
 use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
 use crate::mapping::MappingFile;
-use crate::model::{
-    ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
-};
+use crate::model::{ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, WorkloadModel};
 use crate::op::{OpKind, TraceAccess};
 use crate::partial::PartialLine;
 use crate::plan::{InventoryFile, StackFile};
@@ -279,11 +277,14 @@ fn recorded_run() -> (Value, Vec<Value>) {
         FormatVersion::RUN
     );
     let events = read(&format!("{folder}/events.jsonl"));
-    let manifest = unsealed(&read(&format!("{folder}/manifest.json")));
+    let mut manifest = unsealed(&read(&format!("{folder}/manifest.json")));
+    // Older programs played models at their bounds, which readers leave out.
+    let entries = manifest["entries"].as_array_mut().unwrap();
+    entries.retain(|entry| entry.get("corner_of").is_none());
     (manifest, events.lines().map(unsealed).collect())
 }
 
-/// Models as they are written: of counters, of requests, of distributions.
+/// Models as they are written: of counters, of requests.
 fn models() -> Vec<Value> {
     let mut small = crate::model::tests::bursty();
     small.envelope = ModelEnvelope::new(small.envelope.cells()[..3].to_vec()).unwrap();
@@ -299,17 +300,15 @@ fn models() -> Vec<Value> {
     let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
     recorded.iter().for_each(|request| packer.push(request));
     let packed = Some(Box::new(packer.finish(length)));
-    let drawn = ParametricModel::of(&recorded, length, 1).unwrap();
-    let (mut requests, mut parametric) = (small.clone(), small.clone());
+    let mut requests = small.clone();
     requests.requests = packed;
-    parametric.parametric = Some(Box::new(drawn));
     let file = |model: WorkloadModel| WorkloadFile {
         format: FormatVersion::WORKLOAD,
         workload: Workload::Model(Box::new(model)),
     };
     // As the program writes them: through TOML.
     let written = |model| toml(&toml::to_string(&file(model)).unwrap());
-    [small, requests, parametric].map(written).into()
+    [small, requests].map(written).into()
 }
 
 /// Values of a file that the program has written or reads.

@@ -120,7 +120,6 @@ pub(crate) fn fit_within(
         fidelity: Vec::new(),
         verified: None,
         requests: None,
-        parametric: None,
         envelope: ModelEnvelope::new(found.cells.clone()).map_err(envelope)?,
     };
     check_working_set(&found.cells, model.facts.working_set_bytes.value)?;

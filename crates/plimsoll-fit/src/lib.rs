@@ -36,5 +36,5 @@ pub use recorded::{
 };
 pub use verify::{
     ConstantRate, ConstantRateLoad, FidelityLoad, FidelityReference, RecordingSelection,
-    parametric, verify_requests,
+    verify_requests,
 };

@@ -21,7 +21,6 @@ pub(crate) fn json<'a>(
         .map(|e| {
             json!({
                 "label": e.label,
-                "corner_of": e.corner_of,
                 "scale": e.scale,
                 "length_ns": e.length,
                 "workload": e.workload.name(),

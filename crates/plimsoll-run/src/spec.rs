@@ -5,7 +5,7 @@ use plimsoll_agent::failure::CliError;
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{PackedRequests, ParametricModel};
+use plimsoll_core::model::PackedRequests;
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::text::is_unprintable;
 use plimsoll_core::units::Nanos;
@@ -281,7 +281,7 @@ fn read_text(path: &Path) -> Result<String, CliError> {
 }
 
 fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
-    let file: WorkloadFile = toml::from_str(text).map_err(|error| about(path, &error))?;
+    let file: WorkloadFile = toml::from_str(text).map_err(|error| not_read(path, text, &error))?;
     check_characters(path, text)?;
     if !FormatVersion::WORKLOAD.reads(file.format) {
         let text = format!(
@@ -299,10 +299,7 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
     if let Workload::Model(model) = &mut workload
         && let Some(packed) = &mut model.requests
     {
-        match &model.parametric {
-            Some(parametric) => draw(path, parametric, packed)?,
-            None => attach(path, packed)?,
-        }
+        attach(path, packed)?;
     }
     Ok(workload)
 }
@@ -339,21 +336,18 @@ fn unprintable_in(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Draws the requests of a model of distributions.
-fn draw(
-    model: &Path,
-    parametric: &ParametricModel,
-    packed: &mut PackedRequests,
-) -> Result<(), CliError> {
-    let drawn = parametric.pack().map_err(|error| about(model, &error))?;
-    let bytes = drawn.bytes().unwrap_or_default().to_vec();
-    packed.attach(bytes).map_err(|_| {
-        let text = "what is drawn from its distributions is not what they gave when it was made";
-        about(model, &text).hint(
-            "distributions are not changed by hand: make another model with plimsoll export --to \
-             plimsoll (--scale, --stretch, --draw)",
-        )
-    })
+/// Why a file is no workload: its mistake, or that it holds distributions, as models once did.
+fn not_read(path: &Path, text: &str, error: &toml::de::Error) -> CliError {
+    let table: Option<toml::Table> = toml::from_str(text).ok();
+    let model = table
+        .as_ref()
+        .and_then(|file| file.get("workload")?.get("model"));
+    if model.and_then(|model| model.get("parametric")).is_none() {
+        return about(path, error);
+    }
+    let text = "it holds distributions of requests ([workload.model.parametric]), which are played \
+                no more";
+    about(path, &text).hint("fit the recording again, without --parametric: plimsoll fit RECORDING")
 }
 
 /// Reads the packed requests of a model from the file beside it.

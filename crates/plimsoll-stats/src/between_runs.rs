@@ -61,7 +61,7 @@ struct RunMeasurement {
 }
 
 fn measured((manifest, trials): RunRecord<'_>) -> Vec<RunMeasurement> {
-    let is_plain = |entry: &&WorkloadEntry| entry.load_line.is_none() && entry.corner_of.is_none();
+    let is_plain = |entry: &&WorkloadEntry| entry.load_line.is_none();
     let mut all = Vec::new();
     for entry in manifest.entries.iter().filter(is_plain) {
         let mine = |trial: &&TrialResult| trial.trial.workload == entry.label;

@@ -26,15 +26,12 @@ use crate::summary::is_usable;
 /// Preparations that are shorter on all systems are noise of the clock and of the page cache.
 const PREPARATION_MIN: Nanos = Nanos(100_000_000);
 
-/// Every secondary comparison that the trials of a run allow, workload by workload. Workloads with phases,
-/// with faults or with sensitivity bounds have none.
+/// Every secondary comparison that the trials of a run allow, workload by workload. Workloads with phases
+/// or with faults have none.
 #[must_use]
 pub fn compare_secondary(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     let is_plain = |entry: &&WorkloadEntry| {
-        entry.load_line.is_none()
-            && entry.inject.is_none()
-            && entry.corner_of.is_none()
-            && !entry.is_open_twin()
+        entry.load_line.is_none() && entry.inject.is_none() && !entry.is_open_twin()
     };
     let entries = manifest.entries.iter().filter(is_plain);
     entries

@@ -186,14 +186,6 @@ pub enum TraceError {
         /// What speaks against it, and what to do.
         reason: String,
     },
-    /// Of this recording no distributions are made.
-    #[error("make distributions of {recording}: {reason}")]
-    Parametric {
-        /// The recording.
-        recording: String,
-        /// Why not, and what to do.
-        reason: String,
-    },
     /// A recording that does not go together with others.
     #[error("use {recording} with other recordings: {reason}")]
     Together {

@@ -5,11 +5,11 @@
 //! Formats 1.0 to 1.5 are refused: 2.0 gave each fact of a model its origin and dropped the field that
 //! held them together, and no released version ever wrote the old ones.
 
-use plimsoll_archive::{ArchiveError, open};
+use plimsoll_archive::{ArchiveError, RunFolderFollower, open};
 use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict};
 use plimsoll_core::conditioning::{SteadyStateVerdict, SystemConditioningStep};
 use plimsoll_core::design::BlocksEndCause;
-use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::event::{RunEvent, RunFolderContents};
 use plimsoll_core::failover::StackConditionState;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::format::FormatVersion;
@@ -90,13 +90,61 @@ fn format_2_0() {
 }
 
 #[test]
-fn format_2_1_has_devices_and_bounds() {
+fn format_2_1_has_devices() {
     let run = opened("2.1");
-    assert!(run.manifest.is_corner("nas ×2, even"));
+    // It planned a model at a bound, too.
+    assert_eq!(run.manifest.entries.len(), 2);
     assert_eq!(run.manifest.load_nodes[0].machine.cpus, 2);
     let device = run.trials[0].device.as_ref().unwrap();
     assert_eq!((device.served.read_bytes, device.merged), (16_384, [0, 1]));
     assert_eq!(device.busy, None);
+}
+
+/// Version 2.6 still played models at their sensitivity bounds, as workloads of their own.
+#[test]
+fn trials_at_sensitivity_bounds_are_left_out_with_a_sentence() {
+    let run = open(&folder("bounds")).expect("a run folder");
+    let workloads: Vec<&str> = run.trials.iter().map(|t| &*t.trial.workload).collect();
+    assert_eq!(
+        (run.manifest.entries.len(), &workloads[..]),
+        (1, &["nas", "nas"][..])
+    );
+    assert_eq!((run.comparisons.len(), run.complete), (1, true));
+    let places: Vec<u32> = run.trials.iter().map(|t| t.trial.place).collect();
+    assert!(
+        run.intervals.keys().eq(&places),
+        "{:?}",
+        run.intervals.keys()
+    );
+    let told: Vec<&str> = run.warnings.iter().map(|warning| &*warning.text).collect();
+    assert!(
+        told[0].starts_with("4 trials of models at their sensitivity bounds"),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 1);
+    let mut follower = RunFolderFollower::open(&folder("bounds")).expect("a run folder");
+    let events = follower.look(u64::MAX).expect("events").expect("some");
+    let is_ended = |event: &&RunEvent| matches!(event, RunEvent::TrialEnded(_));
+    assert_eq!(
+        (events.iter().filter(is_ended).count(), follower.damaged()),
+        (2, 0)
+    );
+}
+
+/// So did models of distributions; the requests that were drawn from these are in the manifest, too.
+#[test]
+fn a_run_of_a_model_of_distributions_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(
+        folder("2.1").join("events.jsonl"),
+        place.path().join("events.jsonl"),
+    )
+    .unwrap();
+    let text = fs::read_to_string(folder("2.1").join("manifest.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    manifest["entries"][1]["workload"]["model"]["parametric"] = serde_json::json!({ "seed": 1 });
+    fs::write(place.path().join("manifest.json"), manifest.to_string()).unwrap();
+    assert_eq!(open(place.path()).unwrap().trials.len(), 2);
 }
 
 #[test]

@@ -230,7 +230,6 @@ fn model(slower_max: f64) {
         fidelity: Vec::new(),
         verified: None,
         requests: None,
-        parametric: None,
         envelope: ModelEnvelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };
     let file = fio::export(&Workload::Model(Box::new(model)), Nanos(1_500_000_000))

@@ -46,10 +46,6 @@ pub struct WorkloadEntry {
     pub length: Nanos,
     /// The workload with every parameter resolved.
     pub workload: Workload,
-    /// Label of the workload of which this is a sensitivity bound: the same with its assumptions at an
-    /// extreme. `None` for a requested workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corner_of: Option<String>,
     /// The fault that is injected in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inject: Option<FaultInjection>,
@@ -93,19 +89,6 @@ pub struct LoadLoopEntry {
 }
 
 impl WorkloadEntry {
-    /// Most blocks in which a sensitivity bound is played. A band needs no narrow interval, and bounds should
-    /// cost less than the requested workloads.
-    pub const CORNER_BLOCKS_MAX: u32 = 3;
-
-    /// Number of blocks in which it is played.
-    #[must_use]
-    pub fn blocks(&self, blocks: u32) -> u32 {
-        match self.corner_of {
-            Some(_) => blocks.min(Self::CORNER_BLOCKS_MAX),
-            None => blocks,
-        }
-    }
-
     /// The entry as it is played on an arm: an open loop is paced at what the closed one reached there.
     #[must_use]
     pub fn on_arm(&self, arm: &str) -> WorkloadEntry {
@@ -189,13 +172,6 @@ impl RunManifest {
     /// Most blocks of a run.
     pub const BLOCKS_MAX: u32 = 1_000;
 
-    /// Whether comparisons and trials under this label are of a sensitivity bound.
-    #[must_use]
-    pub fn is_corner(&self, label: &str) -> bool {
-        let mut corners = self.entries.iter().filter(|e| e.corner_of.is_some());
-        corners.any(|entry| entry.label == label)
-    }
-
     /// Takes over the design that the pilot led to.
     pub fn adopt(&mut self, found: BlockDesignResult) {
         self.blocks = found.blocks;
@@ -239,7 +215,7 @@ impl RunManifest {
     pub fn planned_trials(&self) -> u64 {
         let turns = |entry: &WorkloadEntry| {
             let arms = self.arms.iter().filter(|arm| entry.is_played_on(&arm.name));
-            arms.count() as u64 * u64::from(entry.blocks(self.blocks))
+            arms.count() as u64 * u64::from(self.blocks)
         };
         let in_blocks = self
             .entries

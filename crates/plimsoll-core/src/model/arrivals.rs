@@ -2,7 +2,7 @@
 //! Turns cells into requests, in order, without holding them in memory.
 
 use super::within::ModelArrivalSampler;
-use super::{IoDirection, ModelFacts, ModelInterval, ModelSizeDistribution};
+use super::{IoDirection, ModelFacts, ModelInterval};
 use crate::num::{floor_u64, saturating_u32};
 use crate::offsets::{OffsetGenerator, OffsetRegion};
 use crate::op::{OpKind, OpRequest};
@@ -53,7 +53,6 @@ struct ModelArrivalStream {
     carried: i128,
     working_set: u64,
     draw: OffsetGenerator,
-    sizes: ModelSizeDistribution,
 }
 
 impl ModelArrivals {
@@ -97,9 +96,6 @@ impl ModelArrivals {
             last_size: 0,
             carried: 0,
             working_set: facts.working_set_bytes.value,
-            sizes: facts
-                .sizes
-                .map_or(ModelSizeDistribution::Near, |sizes| sizes.value),
             draw: OffsetGenerator::new(
                 facts.offsets_of(direction),
                 region,
@@ -107,12 +103,8 @@ impl ModelArrivals {
                 seed.derive("places", 0),
             ),
         };
-        let times = match facts.sizes.map(|sizes| sizes.value) {
-            Some(ModelSizeDistribution::Apart { times }) => times,
-            Some(ModelSizeDistribution::Near) | None => 1.0,
-        };
         ModelArrivals {
-            len_max: len_max(&cells, align, times),
+            len_max: len_max(&cells, align),
             cells,
             next_cell: 0,
             cell_end: Nanos(0),
@@ -155,8 +147,8 @@ impl ModelArrivals {
 }
 
 /// Four times the next power of two of the largest mean that is ever owed: the bytes of cells
-/// without operations fall to the next one that has some. So many `times` more where sizes lie apart.
-fn len_max(cells: &[ModelInterval], align: u64, times: f64) -> u64 {
+/// without operations fall to the next one that has some.
+fn len_max(cells: &[ModelInterval], align: u64) -> u64 {
     let mut largest = 0;
     for direction in IoDirection::BOTH {
         let mut owed = 0u64;
@@ -169,8 +161,7 @@ fn len_max(cells: &[ModelInterval], align: u64, times: f64) -> u64 {
         }
     }
     // The carried transfer and the draws may lift the owed mean by one step each.
-    let cap = floor_u64(largest.min(SIZE_MAX) as f64 * times.max(1.0));
-    let cap = cap.min(SIZE_MAX).next_power_of_two() * 4;
+    let cap = largest.min(SIZE_MAX).next_power_of_two() * 4;
     cap.clamp(align, SIZE_MAX)
 }
 
@@ -187,17 +178,9 @@ impl ModelArrivalStream {
 
     fn size(&mut self, align: u64) -> u64 {
         let owed = self.bytes_left.max(0) as f64 / self.ops_left as f64;
-        let (low, high) = match self.sizes {
-            ModelSizeDistribution::Near => {
-                let below = floor_u64(owed).max(1);
-                let low = (1u64 << below.ilog2()).clamp(align, SIZE_MAX);
-                (low, (low * 2).min(SIZE_MAX))
-            }
-            ModelSizeDistribution::Apart { times } => {
-                let high = floor_u64(owed * times).next_multiple_of(align.max(PAGE));
-                (align, high.clamp(align, SIZE_MAX))
-            }
-        };
+        let below = floor_u64(owed).max(1);
+        let low = (1u64 << below.ilog2()).clamp(align, SIZE_MAX);
+        let high = (low * 2).min(SIZE_MAX);
         let share_high = (owed - low as f64) / (high - low).max(1) as f64;
         if self.places.unit() < share_high {
             high
@@ -445,32 +428,6 @@ mod tests {
                     assert!(end <= working_set && request.offset.is_multiple_of(512));
                 }
             }
-        }
-    }
-
-    #[test]
-    fn sizes_that_lie_apart_have_the_same_mean() {
-        let mut model = bursty();
-        model.facts.sizes = Some(ModelFactValue::assumed(ModelSizeDistribution::Apart {
-            times: 3.0,
-        }));
-        let cells = model.play_whole(1.0);
-        let arrivals = ModelArrivals::new(cells.clone(), &model.facts, 512, Seed(9));
-        let len_max = arrivals.len_max();
-        let requests: Vec<OpRequest> = arrivals.collect();
-        assert!(requests.iter().all(|r| r.len <= len_max));
-        for (direction, kind) in [
-            (IoDirection::Read, OpKind::Read),
-            (IoDirection::Write, OpKind::Write),
-        ] {
-            let (_, bytes) = totals(&cells, direction);
-            let (ops, moved) = count(&requests, kind);
-            assert!((moved / bytes - 1.0).abs() < 1e-3, "{moved} {bytes}");
-            // The second moment over the square of the mean: near the mean it is at most 1.125.
-            let of_kind = requests.iter().filter(|r| r.kind == kind);
-            let squares: f64 = of_kind.map(|r| f64::from(r.len).powi(2)).sum();
-            let spread = squares / ops / (moved / ops).powi(2);
-            assert!((2.6..3.6).contains(&spread), "{spread}");
         }
     }
 

@@ -20,8 +20,6 @@ pub struct ModelChange {
     pub stretch: f64,
     /// Only what lies in this phase, its stretches one after the other.
     pub phase: Option<String>,
-    /// Drawn for so long, of a model of distributions.
-    pub length: Option<Nanos>,
     /// Without names, addresses and times of the source; the seed relabels the zones.
     pub anonymous: Option<Seed>,
 }
@@ -32,7 +30,6 @@ impl Default for ModelChange {
             rate: 1.0,
             stretch: 1.0,
             phase: None,
-            length: None,
             anonymous: None,
         }
     }
@@ -58,11 +55,9 @@ impl ModelChange {
             factor("rates", self.rate),
             factor("times stretched", self.stretch),
         ];
-        let length = self.length.map(|length| format!("drawn for {length}"));
         phase
             .into_iter()
             .chain(factors.into_iter().flatten())
-            .chain(length)
             .chain(anonymous)
             .collect()
     }
@@ -101,9 +96,6 @@ impl WorkloadModel {
     /// When a factor is out of range, it has no such phase, or nothing is left.
     pub fn changed(&self, change: &ModelChange) -> Result<WorkloadModel, String> {
         change.check()?;
-        if let Some(parametric) = self.drawn_again(change)? {
-            return Ok(parametric);
-        }
         let kept = self.kept(change.phase.as_deref())?;
         let requests = self
             .changed_requests(change)?
@@ -134,7 +126,6 @@ impl WorkloadModel {
             fidelity: self.missed().cloned().collect(),
             verified: None,
             requests,
-            parametric: None,
             ..self.clone()
         };
         model.source.changes.extend(change.words());
@@ -156,33 +147,6 @@ impl WorkloadModel {
             model.forget_source();
         }
         Ok(model)
-    }
-
-    /// A model of distributions after a change that they can be given; `None` where it becomes one of
-    /// requests.
-    fn drawn_again(&self, change: &ModelChange) -> Result<Option<WorkloadModel>, String> {
-        let parametric = self.parametric.as_ref();
-        let parametric =
-            parametric.filter(|_| change.phase.is_none() && change.anonymous.is_none());
-        let Some(parametric) = parametric else {
-            return match change.length {
-                Some(_) => Err(
-                    "only what is drawn from distributions lasts as long as one likes: a model made \
-                     by fit --parametric, whole and not made anonymous"
-                        .into(),
-                ),
-                None => Ok(None),
-            };
-        };
-        let slowed = parametric.slowed(change.stretch / change.rate);
-        let parametric = match change.length {
-            Some(length) => slowed.lasting(length)?,
-            None => slowed,
-        };
-        let mut model = self.clone().drawn_from(parametric)?;
-        model.fidelity = self.missed().cloned().collect();
-        model.source.changes.extend(change.words());
-        Ok(Some(model))
     }
 
     /// The requests of a model after a change, with how their gaps are to be packed and how long they

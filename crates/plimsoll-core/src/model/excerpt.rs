@@ -96,13 +96,13 @@ impl WorkloadModel {
                 ModelReplay::Recorded(Box::new(recorded))
             }
             None => {
-                let mut facts = self.facts.clone();
-                if let (Some(reach), ReplayAddressSpace::AsRecorded) = (&facts.reach_bytes, space) {
-                    let set = &mut facts.working_set_bytes;
-                    set.value = set.value.max(reach.value);
-                }
                 let cells = excerpt.cells.clone();
-                ModelReplay::Drawn(Box::new(ModelArrivals::new(cells, &facts, align, seed)))
+                ModelReplay::Drawn(Box::new(ModelArrivals::new(
+                    cells,
+                    &self.facts,
+                    align,
+                    seed,
+                )))
             }
         }
     }

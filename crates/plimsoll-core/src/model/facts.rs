@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IoDirection, ModelArrivalPattern, WorkloadModel};
+use super::{IoDirection, ModelArrivalPattern};
 use crate::offsets::OffsetPattern;
 use crate::syncs::SyncPolicy;
 
@@ -77,20 +77,6 @@ impl<T> ModelFactValue<T> {
     }
 }
 
-/// How sizes lie around the mean of their interval, which is all that counters contain.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ModelSizeDistribution {
-    /// The two powers of two around the mean.
-    Near,
-    /// Smallest ones, and large ones of so many times the mean.
-    Apart {
-        /// How many times, at least 1.
-        times: f64,
-    },
-}
-
 /// What a model says beyond its intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -109,14 +95,6 @@ pub struct ModelFacts {
     /// How offsets of writes are chosen, where otherwise than those of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_offsets: Option<ModelFactValue<OffsetPattern>>,
-    /// Bytes that places are drawn from instead of the working set where nothing is stored, so that no
-    /// room is needed: how far a disk's arm has to go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach_bytes: Option<ModelFactValue<u64>>,
-    /// How sizes lie around the mean of their interval; [`ModelSizeDistribution::Near`] where
-    /// nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<ModelFactValue<ModelSizeDistribution>>,
     /// Requests in flight on average while it was recorded: the time that requests took together
     /// over the time that passed (Little's law). Describes; it is not played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,8 +118,6 @@ impl ModelFacts {
             offsets: Some(ModelFactValue::assumed(OffsetPattern::Uniform)),
             arrivals: Some(ModelFactValue::assumed(ModelArrivalPattern::Poisson)),
             write_offsets: None,
-            reach_bytes: None,
-            sizes: None,
             in_flight: None,
             threads: None,
             sync_writes: None,
@@ -201,185 +177,10 @@ impl ModelFacts {
     }
 }
 
-/// How far the harsh sensitivity bounds of a model go.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SensitivityBoundLimits {
-    /// Others near each request, as in [`ModelArrivalPattern::Clustered`].
-    pub others: f64,
-    /// Large requests are so many times the mean of their interval.
-    pub times: f64,
-}
-
-impl SensitivityBoundLimits {
-    /// What 95 of 100 further recordings are expected to stay below, given those that were looked at
-    /// (`docs/workloads/decision-fidelity.md`).
-    pub const EXPECTED: SensitivityBoundLimits = SensitivityBoundLimits {
-        others: 12.4,
-        times: 3.3,
-    };
-}
-
-/// From one end of a large disk to the other.
-const REACH_BYTES: u64 = 1 << 40;
-
-/// A model whose assumed facts are at an extreme of what the recording allows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SensitivityBound {
-    /// What is different, such as `even, sequential`.
-    pub name: String,
-    /// The model.
-    pub model: WorkloadModel,
-}
-
-impl WorkloadModel {
-    /// The extremes of what the recording allows, kindest first: requests even and alike or in bursts
-    /// and of mixed sizes, and places as sequential or as random and far apart, as is likely to be met.
-    /// Only what is assumed changes; there are four, two or, where nothing is assumed or requests were
-    /// recorded, none.
-    #[must_use]
-    pub fn corners(&self) -> Vec<SensitivityBound> {
-        self.corners_at(SensitivityBoundLimits::EXPECTED)
-    }
-
-    /// As [`WorkloadModel::corners`], with other extremes.
-    #[must_use]
-    pub fn corners_at(&self, extremes: SensitivityBoundLimits) -> Vec<SensitivityBound> {
-        if self.requests.is_some() {
-            return Vec::new();
-        }
-        let in_time = self.facts.assumes_arrivals() || self.sizes_are_assumed();
-        let in_space = self.facts.assumes_offsets();
-        let ends = |is_open: bool| match is_open {
-            true => vec![Some(false), Some(true)],
-            false => vec![None],
-        };
-        let mut corners = Vec::new();
-        for in_time in ends(in_time) {
-            for in_space in ends(in_space) {
-                if (in_time, in_space) != (None, None) {
-                    corners.push(self.corner(in_time, in_space, extremes));
-                }
-            }
-        }
-        corners
-    }
-
-    fn sizes_are_assumed(&self) -> bool {
-        self.facts.sizes.is_none_or(|sizes| sizes.is_assumed())
-    }
-
-    /// The sensitivity bound that is harsh, or kind, in time and in space, where they are open.
-    fn corner(
-        &self,
-        in_time: Option<bool>,
-        in_space: Option<bool>,
-        extremes: SensitivityBoundLimits,
-    ) -> SensitivityBound {
-        let mut names = Vec::new();
-        let mut model = self.clone();
-        let facts = &mut model.facts;
-        if let Some(harsh) = in_time {
-            names.push(match (facts.assumes_arrivals(), harsh) {
-                (true, false) => "even",
-                (true, true) => "bursty",
-                (false, false) => "sizes alike",
-                (false, true) => "sizes mixed",
-            });
-            if facts.assumes_arrivals() {
-                facts.arrivals = Some(ModelFactValue::assumed(match harsh {
-                    false => ModelArrivalPattern::Even,
-                    true => ModelArrivalPattern::Clustered {
-                        others: extremes.others,
-                    },
-                }));
-            }
-            if self.sizes_are_assumed() {
-                facts.sizes = Some(ModelFactValue::assumed(match harsh {
-                    false => ModelSizeDistribution::Near,
-                    true => ModelSizeDistribution::Apart {
-                        times: extremes.times,
-                    },
-                }));
-            }
-        }
-        if let Some(harsh) = in_space {
-            names.push(if harsh { "random" } else { "sequential" });
-            facts.offsets = Some(ModelFactValue::assumed(match harsh {
-                false => OffsetPattern::Sequential,
-                true => OffsetPattern::Uniform,
-            }));
-            if harsh && facts.working_set_bytes.is_assumed() {
-                facts.reach_bytes = Some(ModelFactValue::assumed(REACH_BYTES));
-            }
-        }
-        let name = names.join(", ");
-        model.name = format!("{} ({name})", self.name);
-        SensitivityBound { name, model }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::bursty;
     use super::*;
 
-    #[test]
-    fn corners_change_what_is_assumed_and_nothing_else() {
-        let mut model = bursty();
-        let names = |model: &WorkloadModel| -> Vec<String> {
-            let corners = model.corners().into_iter();
-            corners.map(|corner| corner.name).collect()
-        };
-        assert_eq!(
-            names(&model),
-            [
-                "even, sequential",
-                "even, random",
-                "bursty, sequential",
-                "bursty, random"
-            ]
-        );
-        for corner in model.corners() {
-            assert_eq!(corner.model.envelope, model.envelope);
-            assert!(corner.model.name.contains(&corner.name));
-        }
-        let facts = |model: &WorkloadModel| -> Vec<ModelFacts> {
-            let corners = model.corners().into_iter();
-            corners.map(|corner| corner.model.facts).collect()
-        };
-        let [kind, .., harsh] = &facts(&model)[..] else {
-            panic!("there are four");
-        };
-        assert_eq!(
-            kind.sizes,
-            Some(ModelFactValue::assumed(ModelSizeDistribution::Near))
-        );
-        assert_eq!(
-            (kind.reach_bytes, harsh.reach_bytes.is_some()),
-            (None, true)
-        );
-        let others = SensitivityBoundLimits::EXPECTED.others;
-        assert_eq!(harsh.within(), ModelArrivalPattern::Clustered { others });
-        // A declared working set is not exceeded.
-        model.facts.working_set_bytes = ModelFactValue::declared(1 << 30);
-        assert!(
-            facts(&model)
-                .iter()
-                .all(|facts| facts.reach_bytes.is_none())
-        );
-        model.facts.offsets = Some(ModelFactValue::declared(OffsetPattern::Backward));
-        assert_eq!(names(&model), ["even", "bursty"]);
-        assert!(
-            model
-                .corners()
-                .iter()
-                .all(|corner| corner.model.facts.offsets == model.facts.offsets)
-        );
-        model.facts.arrivals = Some(ModelFactValue::declared(ModelArrivalPattern::Even));
-        assert_eq!(names(&model), ["sizes alike", "sizes mixed"]);
-        model.facts.sizes = Some(ModelFactValue::declared(ModelSizeDistribution::Near));
-        assert!(model.corners().is_empty());
-    }
     #[test]
     fn what_recorded_requests_tell_is_not_assumed() {
         let facts = ModelFacts::of_requests(1 << 30);
@@ -389,11 +190,8 @@ mod tests {
             assert!(!text.contains(absent), "{absent} in {text}");
         }
         assert_eq!(toml::from_str::<ModelFacts>(&text).unwrap(), facts);
-        // Without requests an absent fact is open, and has its corners.
-        let mut model = bursty();
-        model.facts.offsets = None;
-        model.facts.arrivals = None;
-        assert_eq!(model.corners().len(), 4);
-        assert_eq!(model.facts.within(), ModelArrivalPattern::Poisson);
+        // Without requests an absent fact is open.
+        assert!(facts.assumes_offsets() && facts.assumes_arrivals());
+        assert_eq!(facts.within(), ModelArrivalPattern::Poisson);
     }
 }

@@ -188,7 +188,6 @@ impl WorkloadModel {
             fidelity: members.iter().flat_map(missed).collect(),
             verified: None,
             requests: Some(Box::new(packed)),
-            parametric: None,
             envelope: ModelEnvelope::new(cells)?,
         })
     }
@@ -249,10 +248,7 @@ fn source(members: &[ModelMixMember<'_>], length: Nanos) -> ModelProvenance {
 }
 
 /// The intervals that describe requests that take so long together.
-pub(super) fn described(
-    length: Nanos,
-    requests: impl Iterator<Item = TraceAccess>,
-) -> Vec<ModelInterval> {
+fn described(length: Nanos, requests: impl Iterator<Item = TraceAccess>) -> Vec<ModelInterval> {
     let interval = Nanos(length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut cells = empty_cells(length, interval);
     for request in requests {

@@ -17,7 +17,6 @@ mod excerpt;
 mod facts;
 mod mix;
 mod packed;
-mod parametric;
 mod recorded;
 mod slices;
 mod verification;
@@ -26,16 +25,12 @@ mod within;
 pub use arrivals::ModelArrivals;
 pub use change::ModelChange;
 pub use excerpt::{ModelExcerpt, ModelReplay};
-pub use facts::{
-    ModelFactOrigin, ModelFactValue, ModelFacts, ModelSizeDistribution, SensitivityBound,
-    SensitivityBoundLimits,
-};
+pub use facts::{ModelFactOrigin, ModelFactValue, ModelFacts};
 pub use mix::{ModelMixMember, ModelMixReplay};
 pub use packed::{
     PackedDependency, PackedDependencyReader, PackedGapPrecision, PackedRequests,
     PackedRequestsReader, PackedRequestsWriter, ZONE_BYTES,
 };
-pub use parametric::{ParametricMetricLoss, ParametricModel};
 pub use recorded::{PackedReplay, PackedReplayRequest, ReplayAddressSpace};
 pub use slices::ModelSliceSelection;
 pub use verification::{FidelityNoiseFloor, FidelityReport, FidelityReportRow};
@@ -270,9 +265,6 @@ pub struct WorkloadModel {
     /// The recorded requests, where they were recorded: these are played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<PackedRequests>>,
-    /// What the requests are drawn from, where they are not the recorded ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parametric: Option<Box<ParametricModel>>,
     /// The recorded intervals: played where there are no requests.
     pub envelope: ModelEnvelope,
 }
@@ -284,30 +276,6 @@ impl WorkloadModel {
         self.requests
             .as_ref()
             .is_some_and(|packed| packed.linked() > 0)
-    }
-
-    /// The model with requests that are drawn from distributions, and intervals that describe these.
-    /// What was found in the order of the recorded ones is not said of it.
-    ///
-    /// # Errors
-    /// When the distributions are nonsense, or give too many requests.
-    pub fn drawn_from(self, parametric: ParametricModel) -> Result<WorkloadModel, String> {
-        let packed = parametric.pack()?;
-        let cells = mix::described(packed.length(), packed.unpack());
-        Ok(WorkloadModel {
-            facts: ModelFacts {
-                threads: None,
-                in_flight: None,
-                ..self.facts
-            },
-            bursts: Vec::new(),
-            phases: Vec::new(),
-            verified: None,
-            requests: Some(Box::new(packed)),
-            parametric: Some(Box::new(parametric)),
-            envelope: ModelEnvelope::new(cells)?,
-            ..self
-        })
     }
 
     /// How long the recorded intervals last together.
@@ -519,7 +487,6 @@ pub(crate) mod tests {
             fidelity: Vec::new(),
             verified: None,
             requests: None,
-            parametric: None,
             envelope: ModelEnvelope::new((0..240).map(cell).collect()).unwrap(),
         }
     }

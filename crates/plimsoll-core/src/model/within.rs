@@ -25,12 +25,6 @@ pub enum ModelArrivalPattern {
         /// Share of the busier half, 0.5 (Poisson) up to 1 (all at once).
         bias: f64,
     },
-    /// As `biased`, in every interval with the bias that lets each request expect so many others of
-    /// its direction within some 16 to 32 microseconds: the more an interval has, the smaller.
-    Clustered {
-        /// Others near each request, 0 or more.
-        others: f64,
-    },
 }
 
 impl ModelArrivalPattern {
@@ -38,17 +32,10 @@ impl ModelArrivalPattern {
     pub const BURSTY: ModelArrivalPattern = ModelArrivalPattern::Biased { bias: 0.7 };
 
     /// The bias with which an interval is halved; `None` where it is not.
-    fn bias(self, length: Nanos, arrivals: u64) -> Option<f64> {
+    fn bias(self) -> Option<f64> {
         match self {
             ModelArrivalPattern::Even | ModelArrivalPattern::Poisson => None,
             ModelArrivalPattern::Biased { bias } => Some(bias.clamp(0.5, 1.0)),
-            ModelArrivalPattern::Clustered { others } => {
-                let halvings = (length.0 as f64 / SPAN_MIN.0 as f64).log2().ceil().max(1.0);
-                // With the bias b, two arrivals stay together with b^2 + (1 - b)^2 each time.
-                let together = others / arrivals.saturating_sub(1).max(1) as f64;
-                let each = together.powf(1.0 / halvings).clamp(0.5, 1.0);
-                Some(0.5 + 0.5 * (2.0 * each - 1.0).sqrt())
-            }
         }
     }
 }
@@ -58,7 +45,7 @@ impl fmt::Display for ModelArrivalPattern {
         f.write_str(match self {
             ModelArrivalPattern::Even => "even",
             ModelArrivalPattern::Poisson => "Poisson",
-            ModelArrivalPattern::Biased { .. } | ModelArrivalPattern::Clustered { .. } => "bursty",
+            ModelArrivalPattern::Biased { .. } => "bursty",
         })
     }
 }
@@ -115,7 +102,7 @@ impl ModelArrivalSampler {
     pub(super) fn begin(&mut self, from: Nanos, to: Nanos, arrivals: u64) {
         self.now = ModelArrivalSpan::default();
         self.intervals += 1;
-        self.bias = self.within.bias(to.since(from), arrivals);
+        self.bias = self.within.bias();
         self.later.clear();
         self.later.push(ModelArrivalSpan {
             from,
@@ -252,20 +239,6 @@ mod tests {
                 "{arrivals}: {found} {expected}"
             );
         }
-    }
-
-    #[test]
-    fn clustered_arrivals_find_so_many_others_however_many_there_are() {
-        for (wanted, arrivals) in [(0.5, 20), (3.0, 20), (3.0, 2_000), (30.0, 2_000)] {
-            let found = others(ModelArrivalPattern::Clustered { others: wanted }, arrivals);
-            assert!(
-                (found / wanted - 1.0).abs() < 0.25,
-                "{wanted} {arrivals}: {found}"
-            );
-        }
-        // Of three more than two others cannot be near.
-        let found = others(ModelArrivalPattern::Clustered { others: 5.0 }, 3);
-        assert!((found - 2.0).abs() < 1e-9, "{found}");
     }
 
     #[test]

@@ -45,7 +45,6 @@ pub(crate) fn model(cells: Vec<ModelInterval>) -> WorkloadModel {
         fidelity: Vec::new(),
         verified: None,
         requests: None,
-        parametric: None,
         envelope: ModelEnvelope::new(cells).expect("the cells have a length"),
     }
 }

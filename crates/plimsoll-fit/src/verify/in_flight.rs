@@ -23,9 +23,6 @@ const GATE: f64 = 0.05;
 const MEAN: &str = "requests in flight, mean";
 const APART: &str = "requests in flight, earth mover's distance in means";
 
-/// All that is compared.
-pub(super) const METRICS: [&str; 2] = [MEAN, APART];
-
 /// Times that recorded requests took.
 #[derive(Debug, Default)]
 pub(super) struct TraceLatencies {

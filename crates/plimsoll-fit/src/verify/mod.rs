@@ -8,13 +8,11 @@
 
 mod in_flight;
 mod intervals;
-mod parametric;
 mod queue;
 mod structure;
 mod submitted;
 mod untold;
 
-pub use parametric::parametric;
 pub use submitted::{ConstantRate, ConstantRateLoad, FidelityLoad};
 
 use std::path::Path;
@@ -413,10 +411,6 @@ pub fn verify_requests(
         &early.compare(&late),
     );
     let untold = untold::of_requests(&lines, &whole, took.as_ref());
-    let (lines, lost) = match load {
-        FidelityLoad::Model(model) => parametric::set_aside(model, lines),
-        FidelityLoad::Steady(_) => (lines, Vec::new()),
-    };
     let (from, to) = ends(&again, found.length);
     Ok(FidelityReport {
         recording: again.about().name.clone(),
@@ -424,7 +418,7 @@ pub fn verify_requests(
         from,
         to,
         compared: device.requests,
-        untold: [untold, lost].concat(),
+        untold,
         lines,
     })
 }

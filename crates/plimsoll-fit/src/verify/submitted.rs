@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
 
-use plimsoll_core::model::{
-    DirectionLoad, ModelInterval, PackedRequests, ReplayAddressSpace, WorkloadModel,
-};
+use plimsoll_core::model::{DirectionLoad, ModelInterval, ReplayAddressSpace, WorkloadModel};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::OpRequest;
 use plimsoll_core::op::TraceAccess;
@@ -112,28 +110,17 @@ impl FidelityLoad<'_> {
     /// The requests of a play; a load of constant rates says nothing of single requests.
     pub(super) fn requests(&self, seed: Seed) -> Box<dyn Iterator<Item = TraceAccess> + '_> {
         match self {
-            FidelityLoad::Model(model) => match another(model, seed) {
-                Some(drawn) => Box::new(drawn.unpack()),
-                None => Box::new(played(model, seed).map(|request| TraceAccess {
+            FidelityLoad::Model(model) => {
+                Box::new(played(model, seed).map(|request| TraceAccess {
                     at: request.intended_at,
                     kind: request.kind,
                     offset: request.offset,
                     bytes: request.len,
-                })),
-            },
+                }))
+            }
             FidelityLoad::Steady(_) => Box::new(std::iter::empty()),
         }
     }
-}
-
-/// Another draw of a model of distributions than the one it plays, for the second seed.
-fn another(model: &WorkloadModel, seed: Seed) -> Option<PackedRequests> {
-    let mut parametric = *model
-        .parametric
-        .clone()
-        .filter(|_| seed != super::SEEDS[0])?;
-    parametric.seed = parametric.seed.wrapping_add(1);
-    parametric.pack().ok()
 }
 
 /// The requests of a model, recorded ones exactly where they went.

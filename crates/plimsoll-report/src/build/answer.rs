@@ -10,8 +10,8 @@ use plimsoll_stats::load_line::LoadLineReach;
 
 use super::view::{ResultsView, ops_per_s};
 use super::{
-    corners, doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, overload,
-    requirement, series, surroundings, verdicts, winner, workload,
+    doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, overload, requirement,
+    series, surroundings, verdicts, winner, workload,
 };
 use crate::model::{ReportAnswer, ReportDoubt, ReportFigure, ReportFinding, ReportSeverity};
 use crate::words;
@@ -256,7 +256,6 @@ fn heaviest(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
     findings.extend(surroundings::noise(view));
     findings.extend(limits::of_client(view));
     findings.extend(nodes::alarms(view));
-    findings.extend(corners::doubts(view));
     findings.sort_by_key(weight);
     // Of each kind there is one, the first.
     let mut kinds = std::collections::BTreeSet::new();

@@ -200,13 +200,13 @@ fn held_up(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
     Some(alarm("check the generator", text, &detail))
 }
 
-/// A model that missed a gate; a sensitivity bound says nothing that its model does not.
+/// A model that missed a gate.
 fn untrue_model(entry: &WorkloadEntry) -> Option<ReportFinding> {
     let Workload::Model(model) = &entry.workload else {
         return None;
     };
     let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
-    (!missed.is_empty() && entry.corner_of.is_none()).then(|| ReportFinding {
+    (!missed.is_empty()).then(|| ReportFinding {
         mark: "not this load".into(),
         tone: ReportSeverity::Bad,
         text: format!(
@@ -299,16 +299,13 @@ pub(super) fn fidelity(view: &ResultsView<'_>) -> Option<ReportSection> {
         let Workload::Model(model) = &entry.workload else {
             continue;
         };
-        // That of a sensitivity bound is the model's.
-        if !model.fidelity.is_empty() && entry.corner_of.is_none() {
+        if !model.fidelity.is_empty() {
             let title = format!("{}: the model against its recording", entry.label);
             section
                 .items
                 .push(folded(of_model(title, &model.fidelity), &model.fidelity));
         }
-        if let Some(verified) = &model.verified
-            && entry.corner_of.is_none()
-        {
+        if let Some(verified) = &model.verified {
             let title = format!(
                 "{}: the model verified against {}, disk {}, {} to {}",
                 entry.label, verified.recording, verified.disk, verified.from, verified.to

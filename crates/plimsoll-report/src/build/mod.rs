@@ -6,7 +6,6 @@
 
 mod answer;
 mod conditioning;
-mod corners;
 mod doubts;
 mod faults;
 mod forest;
@@ -76,7 +75,6 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     headline.extend(faults::headline(&view));
     headline.extend(surroundings::noise(&view));
     headline.extend(limits::headline(&view));
-    headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
     headline.extend(conditioning::headline(&view));
     headline.extend(doubts::alarms(&view));
@@ -86,7 +84,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         answer: answer::answer(&view),
         headline,
         sections,
-        data: data::json(results, view.every_comparison(), beside(&view)),
+        data: data::json(results, view.comparisons.iter(), beside(&view)),
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::phases::transfers;
 use super::view::{ArmTrials, ResultsView};
-use super::{corners, forest, overload};
+use super::{forest, overload};
 use crate::model::{
     ChartQuantity, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
     ReportTableCell,
@@ -65,7 +65,6 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
         detail.push_str(&capital(&row.reason));
         detail.push('.');
     }
-    detail.push_str(&bands(view, row));
     let tails = tails(view, row);
     if !tails.is_empty() && !detail.ends_with('.') {
         detail.push('.');
@@ -107,23 +106,6 @@ fn tails(view: &ResultsView<'_>, row: &ArmComparison) -> String {
         format!(" For information: {times}× the p99 response time ({interval}).")
     });
     told.unwrap_or_default()
-}
-
-/// What both systems do at the sensitivity bounds of a model, as sentences after what was said.
-fn bands(view: &ResultsView<'_>, row: &ArmComparison) -> String {
-    let mut entries = view.entries();
-    let Some(entry) = entries.find(|entry| entry.label == row.workload) else {
-        return String::new();
-    };
-    let arms = [&row.arm, &row.base].into_iter();
-    let bands: Vec<String> = arms
-        .filter_map(|arm| corners::band(view, entry, arm))
-        .collect();
-    let stop = if row.reason.is_empty() { "." } else { "" };
-    match bands.is_empty() || row.is_control {
-        true => String::new(),
-        false => format!("{stop} {}.", bands.join("; ")),
-    }
 }
 
 fn statement(row: &ArmComparison) -> String {
@@ -225,10 +207,8 @@ fn measured(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
         tone: ReportSeverity::Plain,
         text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
         detail: format!(
-            "Mean response time {response}. {}; one system, so no verdict.{}",
+            "Mean response time {response}. {}; one system, so no verdict.",
             capital(&words::count(pool.trials.len(), "block")),
-            corners::band(view, entry, &pool.ink.name)
-                .map_or_else(String::new, |band| format!(" {band}.")),
         ),
     })
 }

@@ -24,8 +24,6 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) results: &'a RunFolderContents,
     pub(crate) arms: Vec<ArmView<'a>>,
     pub(crate) comparisons: Vec<ArmComparison>,
-    /// The same at the sensitivity bounds of models.
-    pub(crate) at_corners: Vec<ArmComparison>,
     /// The metrics beside the one that was fixed beforehand.
     pub(crate) secondary: Vec<ArmComparison>,
     /// What was played in both loops.
@@ -67,13 +65,11 @@ impl<'a> ResultsView<'a> {
             }
         };
         let arms = manifest.arms.iter();
-        let all = if results.comparisons.is_empty() {
+        let comparisons = if results.comparisons.is_empty() {
             compare_all(manifest, &results.trials)
         } else {
             results.comparisons.clone()
         };
-        let is_corner = |row: &ArmComparison| manifest.is_corner(&row.workload);
-        let (at_corners, comparisons) = all.into_iter().partition(is_corner);
         ResultsView {
             results,
             steps: if manifest.ladder.is_empty() {
@@ -83,7 +79,6 @@ impl<'a> ResultsView<'a> {
             },
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
             comparisons,
-            at_corners,
             secondary: compare_secondary(manifest, &results.trials),
             loops: compare_loops(manifest, &results.trials),
             load_lines: arm_load_lines(manifest, &results.trials),
@@ -101,7 +96,7 @@ impl<'a> ResultsView<'a> {
     /// The workloads that were asked for and are played in blocks.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'a WorkloadEntry> {
         let entries = self.results.manifest.entries.iter();
-        entries.filter(|entry| entry.corner_of.is_none() && entry.load_line.is_none())
+        entries.filter(|entry| entry.load_line.is_none())
     }
 
     /// The workloads whose load lines are searched.
@@ -110,32 +105,11 @@ impl<'a> ResultsView<'a> {
         entries.filter(|entry| entry.load_line.is_some())
     }
 
-    /// The sensitivity bounds of one of them, kindest first.
-    pub(crate) fn corners_of(
-        &self,
-        centre: &WorkloadEntry,
-    ) -> impl Iterator<Item = &'a WorkloadEntry> {
-        let label = centre.label.clone();
-        let entries = self.results.manifest.entries.iter();
-        entries.filter(move |entry| entry.corner_of.as_ref() == Some(&label))
-    }
-
-    /// Every comparison, those at sensitivity bounds last.
-    pub(crate) fn every_comparison(&self) -> impl Iterator<Item = &ArmComparison> {
-        self.comparisons.iter().chain(&self.at_corners)
-    }
-
     /// The comparisons of systems; those of the A/A control only where there is nothing else.
     pub(crate) fn judged(&self) -> impl Iterator<Item = &ArmComparison> {
         let is_alone = self.comparisons.iter().all(|row| row.is_control);
         let rows = self.comparisons.iter();
         rows.filter(move |row| is_alone || !row.is_control)
-    }
-
-    /// An arm under a workload or a sensitivity bound, compared with the base.
-    pub(crate) fn comparison(&self, entry: &WorkloadEntry, arm: &str) -> Option<&ArmComparison> {
-        let mut all = self.every_comparison();
-        all.find(|row| row.workload == entry.label && row.arm == arm)
     }
 
     /// Whether there is more than one arm.

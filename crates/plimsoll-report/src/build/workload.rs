@@ -12,7 +12,7 @@ use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoPacing};
 use plimsoll_stats::SummaryStats;
 
 use super::view::{ArmTrials, ResultsView, bytes_per_s, grouped, ops_per_s};
-use super::{corners, heat_map, phases, series};
+use super::{heat_map, phases, series};
 use crate::model::{
     CentralTendency, ChartQuantity, DotChart, DotPanel, PercentileChart, PercentileLine,
     ReportChart, ReportFigure, ReportItem, ReportSection, ReportSeverity, ReportTable,
@@ -66,9 +66,6 @@ pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSe
         .items
         .push(ReportItem::Chart(percentiles(&pools).beside_its_table()));
     section.items.push(ReportItem::Table(quantiles(&pools)));
-    section
-        .items
-        .extend(corners::table(view, entry).map(ReportItem::Table));
     let over_time = series::figures(view, &pools).into_iter();
     let over_time = over_time.chain(heat_map::figure(view, &pools));
     section.items.extend(over_time.map(ReportItem::Chart));

@@ -114,7 +114,6 @@ fn nas() -> WorkloadModel {
         ],
         verified: None,
         requests: None,
-        parametric: None,
         envelope: ModelEnvelope::new(vec![cell; 240]).expect("an hour of cells"),
     }
 }
@@ -139,7 +138,6 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         scale,
         length: Nanos(size.seconds * 1_000_000_000),
         workload,
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

@@ -82,7 +82,6 @@ fn entry(kind: FaultKind) -> WorkloadEntry {
         scale: 1.0,
         length: Nanos(20_000 * MS),
         workload: Workload::idle("sessions"),
-        corner_of: None,
         condition: None,
         load_line: None,
         client: None,

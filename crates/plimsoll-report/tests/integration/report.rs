@@ -10,7 +10,6 @@ use plimsoll_core::evidence::{CpuUse, LoadThreadUse, MachineUse};
 use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::Workload;
 use plimsoll_report::{build, csv, html, terminal};
 
 const SMALL: Size = Size {
@@ -82,67 +81,6 @@ fn a_busy_machine_and_a_system_in_memory_are_headlines() {
     let first = &report.headline[0];
     assert!(first.text.contains("is memory (tmpfs)"), "{}", first.text);
     assert!(!text(&results).contains("bypasses the client"));
-}
-
-/// The model once more at two corners; at the harsh one the systems change places.
-fn with_corners(size: Size) -> RunFolderContents {
-    let mut results = results(size);
-    let centre = results.manifest.entries[0].clone();
-    let trials = results.trials.clone();
-    for (name, is_swapped) in [("even, sequential", false), ("bursty, random", true)] {
-        let mut corner = centre.clone();
-        corner.label = format!("nas ({name}) ×40");
-        corner.corner_of = Some(centre.label.clone());
-        let Workload::Model(model) = &mut corner.workload else {
-            panic!("it is a model");
-        };
-        model.name = format!("nas ({name})");
-        let of_it = trials.iter().filter(|t| t.trial.workload == centre.label);
-        results.trials.extend(of_it.cloned().map(|mut trial| {
-            trial.trial.workload = corner.label.clone();
-            trial.trial.place += 1_000;
-            if is_swapped {
-                trial.trial.arm = match trial.trial.arm.as_str() {
-                    "local" => "raid1".into(),
-                    "raid1" => "local".into(),
-                    other => other.into(),
-                };
-            }
-            trial
-        }));
-        results.manifest.entries.push(corner);
-    }
-    results.comparisons = Vec::new();
-    results
-}
-
-#[test]
-fn what_a_recording_cannot_tell_is_a_band_and_a_doubt_where_it_decides() {
-    let results = with_corners(SMALL);
-    let words = |results: &RunFolderContents| {
-        let text = text(results);
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    let told = words(&results);
-    for expect in [
-        "sensitivity bounds",
-        "local: p99 ",
-        "bursty, random",
-        "Whether raid1 or local is better on nas ×40 depends",
-    ] {
-        assert!(told.contains(expect), "{expect}: {told}");
-    }
-    // Corners are no workloads of their own: no verdicts, no sections.
-    assert!(!told.contains("on nas (bursty, random) ×40:"), "{told}");
-    assert!(!told.contains("── nas (bursty"), "{told}");
-    let mut agreed = results;
-    agreed
-        .trials
-        .retain(|t| !t.trial.workload.contains("bursty"));
-    assert!(
-        !text(&agreed).contains("depends on assumptions"),
-        "nothing decides"
-    );
 }
 
 #[test]

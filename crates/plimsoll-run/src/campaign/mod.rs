@@ -7,7 +7,6 @@
 mod arms;
 mod attach;
 mod conditioning;
-mod corners;
 mod course;
 mod device;
 mod device_watch;
@@ -27,7 +26,6 @@ mod trial;
 
 pub use arms::{ArmSet, check_place};
 pub use conditioning::ConditioningGoal;
-pub use corners::{SensitivityBoundMode, with_corners};
 pub use course::busy_now;
 
 use crate::recorder::sample;

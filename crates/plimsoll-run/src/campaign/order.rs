@@ -16,32 +16,30 @@ const BALANCED_FROM: usize = 3;
 /// The trials of a manifest, all blocks that it knows of.
 pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
     let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
-    let entries: Vec<(String, u32)> = manifest
-        .entries
-        .iter()
-        .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
-        .collect();
+    let labels = manifest.entries.iter().map(|entry| entry.label.clone());
+    let labels: Vec<String> = labels.collect();
     let is_balanced = manifest.design.is_some() || manifest.balanced;
-    let mut all = planned_order(&arms, &entries, manifest.seed, is_balanced);
+    let mut all = planned_order(&arms, &labels, manifest.blocks, manifest.seed, is_balanced);
     all.retain(|trial| super::entry_of(manifest, trial).is_played_on(&trial.arm));
     all
 }
 
-/// The trials of these arms and workloads, and in how many blocks each of these is played.
+/// The trials of these arms and workloads in so many blocks.
 pub fn planned_order(
     arms: &[String],
-    workloads: &[(String, u32)],
+    workloads: &[String],
+    blocks: u32,
     seed: Seed,
     is_balanced: bool,
 ) -> Vec<TrialId> {
-    let mut trials = plimsoll_lab::experiment::order(arms, workloads, seed);
+    let mut trials = plimsoll_lab::experiment::order(arms, workloads, blocks, seed);
     if !is_balanced || arms.len() < BALANCED_FROM {
         return trials;
     }
-    for (workload, blocks) in workloads {
+    for workload in workloads {
         // Each workload has squares of its own.
         let seed = seed.derive(&format!("carry-over of {workload}"), 0);
-        let orders = balanced_orders(arms.len(), to_usize((*blocks).into()), seed);
+        let orders = balanced_orders(arms.len(), to_usize(blocks.into()), seed);
         let mut of_workload = trials
             .iter_mut()
             .filter(|trial| trial.workload == *workload);
@@ -65,8 +63,8 @@ mod tests {
     #[test]
     fn designed_blocks_hold_every_pair_once_and_every_arm_follows_every_other_equally_often() {
         let arms = names(&["a", "b", "a again"]);
-        let workloads = [("v".to_owned(), 12), ("w".to_owned(), 12)];
-        let trials = planned_order(&arms, &workloads, Seed(4), true);
+        let workloads = names(&["v", "w"]);
+        let trials = planned_order(&arms, &workloads, 12, Seed(4), true);
         assert_eq!(trials.len(), 72);
         let mut followers: BTreeMap<(String, String), u32> = BTreeMap::new();
         for block in trials.chunks(6) {
@@ -79,16 +77,16 @@ mod tests {
         }
         assert_eq!(followers.len(), 6);
         assert!(followers.values().all(|count| *count == 8), "{followers:?}");
-        let longer = planned_order(&arms, &[("v".into(), 20), ("w".into(), 20)], Seed(4), true);
+        let longer = planned_order(&arms, &workloads, 20, Seed(4), true);
         assert_eq!(trials[..], longer[..72]);
     }
 
     #[test]
     fn what_is_not_designed_stays_as_it_was() {
         let arms = names(&["a", "b", "c"]);
-        let workloads = [("v".to_owned(), 5)];
-        let drawn = plimsoll_lab::experiment::order(&arms, &workloads, Seed(9));
-        assert_eq!(planned_order(&arms, &workloads, Seed(9), false), drawn);
-        assert_ne!(planned_order(&arms, &workloads, Seed(9), true), drawn);
+        let workloads = names(&["v"]);
+        let drawn = plimsoll_lab::experiment::order(&arms, &workloads, 5, Seed(9));
+        assert_eq!(planned_order(&arms, &workloads, 5, Seed(9), false), drawn);
+        assert_ne!(planned_order(&arms, &workloads, 5, Seed(9), true), drawn);
     }
 }

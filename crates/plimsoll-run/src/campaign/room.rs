@@ -111,7 +111,6 @@ mod tests {
             scale: None,
             notes: Vec::new(),
             length: None,
-            is_corner: false,
             most: None,
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
@@ -143,7 +142,6 @@ mod tests {
             scale: None,
             notes: Vec::new(),
             length: None,
-            is_corner: false,
             most: None,
         };
         assert_eq!(data_bytes(std::slice::from_ref(&asked)), 1 << 30);

@@ -44,20 +44,8 @@ pub struct WorkloadRequest {
     pub notes: Vec<String>,
     /// How long it is to be run: what the user says, else what it asks for itself.
     pub length: Option<Nanos>,
-    /// Whether it is a sensitivity bound, of the last entry before it that is none.
-    pub is_corner: bool,
     /// The most that a search of a load line plays of it: so many times, for so long.
     pub most: Option<(f64, Nanos)>,
-}
-
-impl WorkloadRequest {
-    /// In how many blocks it is played.
-    pub fn blocks(&self, settings: &CampaignOptions) -> u32 {
-        match self.is_corner {
-            true => settings.blocks.min(WorkloadEntry::CORNER_BLOCKS_MAX),
-            false => settings.blocks,
-        }
-    }
 }
 
 /// Resolves what was asked; notes say how a factor was found.
@@ -117,17 +105,7 @@ fn resolved(
     find: &mut FindFactor<'_>,
 ) -> Result<Vec<WorkloadEntry>, CliError> {
     let mut entries: Vec<WorkloadEntry> = Vec::new();
-    // The last that is no sensitivity bound, and its factor; `None` when it was left out.
-    let mut centre: Option<(String, f64)> = None;
     for one in asked {
-        if one.is_corner {
-            entries.extend(centre.as_ref().map(|(label, scale)| WorkloadEntry {
-                corner_of: Some(label.clone()),
-                ..entry(one, *scale, settings)
-            }));
-            continue;
-        }
-        centre = None;
         let scale = match (&one.workload, one.scale) {
             (_, Some(scale)) => scale,
             (Workload::Model(model), None) => find(model, &entries, notes)?,
@@ -154,7 +132,6 @@ fn resolved(
             about: entry.label.clone(),
             text: text.clone(),
         }));
-        centre = Some((entry.label.clone(), scale));
         entries.extend(under_faults(&entry, settings));
     }
     notes.extend(not_doubled(settings));
@@ -171,7 +148,6 @@ pub(super) fn entry(
         scale,
         length: length(asked, settings),
         workload: asked.workload.clone(),
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: settings.load_line.clone(),
@@ -370,7 +346,6 @@ fn sustained(
         scale: 1.0,
         length: PROBE,
         workload: Workload::Blocks(probe_of(model)),
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

@@ -366,7 +366,6 @@ fn entry(label: &str) -> WorkloadEntry {
         scale: 1.0,
         length: Nanos(10 * Nanos::SECOND.0),
         workload: Workload::Blocks(BlockIoWorkload::random("w", 1.0)),
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

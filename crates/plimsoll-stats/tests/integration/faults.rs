@@ -64,7 +64,6 @@ fn manifest(blocks: u32) -> RunManifest {
             scale: 1.0,
             length: Nanos::SECOND,
             workload: Workload::Blocks(BlockIoWorkload::random("w", 0.5)),
-            corner_of: None,
             condition: None,
             load_line: None,
             client: None,

@@ -95,7 +95,6 @@ fn entry(label: &str, load_loop: Option<LoadLoopEntry>) -> WorkloadEntry {
         scale: 1.0,
         length: Nanos::SECOND,
         workload: Workload::Blocks(BlockIoWorkload::random("w", 0.5)),
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

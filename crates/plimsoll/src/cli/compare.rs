@@ -4,8 +4,8 @@
 use super::design::{BLOCKS_RANGE, BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
-    TrialTimingArgs, measure, policy,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
+    policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
@@ -14,7 +14,7 @@ use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::others::NeighbourUse;
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::DestroyConsent;
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(super) const BLOCKS: u32 = 5;
   plimsoll compare /mnt/a /mnt/b -w open.toml --closed-and-open
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --under healthy,degraded,slow")]
-#[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault").conflicts_with("bounds")
+#[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault")
     .args(["fault", "repeat", "fault_duration", "sessions", "rate", "share", "observers"]))]
 #[command(group = clap::ArgGroup::new("server-state").args(["fault", "conditions"]))]
 #[command(group = clap::ArgGroup::new("of-server").multiple(true).requires("server-state")
@@ -72,14 +72,14 @@ pub(super) struct CompareArgs {
     /// The file is TOML. A setting with a list of values makes one system or workload of each value;
     /// docs/campaigns.md lists its keys.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "workloads", "blocks", "conditions", "margin",
-        "no_control", "fault", "repeat", "bounds"])]
+        "no_control", "fault", "repeat"])]
     campaign: Option<PathBuf>,
     /// Play each workload also in the other loop, at the same throughput, and report how much a closed
     /// loop hides of the tail.
     ///
     /// For block I/O. On each system the closed loop is measured first; the open one is paced at what it
     /// reached. The result is the factor between the 99th percentiles of both.
-    #[arg(long, conflicts_with_all = ["fault", "conditions", "bounds", "effect", "stopping"])]
+    #[arg(long, conflicts_with_all = ["fault", "conditions", "effect", "stopping"])]
     closed_and_open: bool,
     /// Number of blocks: how often every system runs every workload (default: 5; with --effect
     /// what the pilot's noise asks for).
@@ -93,7 +93,7 @@ pub(super) struct CompareArgs {
     /// From before the measured part of a trial until after it; faults are of one server of each
     /// stack, another one in each block. Targets must be stacks.
     #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition,
-        conflicts_with_all = ["fault", "bounds"])]
+        conflicts_with_all = ["fault"])]
     conditions: Vec<StackConditionKind>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
@@ -101,8 +101,6 @@ pub(super) struct CompareArgs {
     timing: TrialTimingArgs,
     #[command(flatten)]
     conditioning: ConditioningArgs,
-    #[command(flatten)]
-    at_corners: SensitivityBoundArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
@@ -188,14 +186,12 @@ impl ComparedCampaign {
         })
     }
 
-    /// How blocks are designed and end. A fault has a number of its own, a sensitivity bound few blocks.
+    /// How blocks are designed and end. A fault has a number of its own.
     fn design(&self, args: &CompareArgs) -> Result<BlockDesignChoice, CliError> {
         let given = args.timing.given(self.blocks, self.targets.len());
         let choice = args.design.choice(&given)?;
-        let is_apart =
-            args.inject.is_asked() || args.at_corners.corners() != SensitivityBoundMode::Off;
-        if choice.design.is_some() && is_apart {
-            let text = "--effect and --stop do not work with --fault or --bounds";
+        if choice.design.is_some() && args.inject.is_asked() {
+            let text = "--effect and --stop do not work with --fault";
             return Err(CliError::invalid(text).hint("give --blocks or --repeat instead"));
         }
         Ok(choice)
@@ -219,7 +215,6 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         conditions: args.inject.conditions(&asked.conditions),
         load_line: None,
         whole: false,
-        corners: args.at_corners.corners(),
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,
@@ -248,10 +243,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
 
 /// That of the verdicts, where some of them are to fail.
 fn exit_code(results: &RunFolderContents, fail_on: Option<&str>) -> CliResult {
-    let counted = results
-        .comparisons
-        .iter()
-        .filter(|c| !c.is_control && !results.manifest.is_corner(&c.workload));
+    let counted = results.comparisons.iter().filter(|c| !c.is_control);
     let any = |verdict| counted.clone().any(|c| c.verdict == verdict);
     let others = results.trials.iter().filter_map(|t| t.others.as_ref());
     let is_disturbed = NeighbourUse::of_all(others).is_some_and(|all| all.decides().is_some());

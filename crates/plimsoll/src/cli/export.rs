@@ -53,9 +53,6 @@ pub(super) struct ExportArgs {
     /// Of a model: export only this phase, its stretches one after the other.
     #[arg(long, value_name = "NAME")]
     phase: Option<String>,
-    /// Of a model made by fit --parametric: draw TIME of load from it.
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
-    draw: Option<Nanos>,
     /// Of a model: leave out names, addresses and times of its source.
     ///
     /// Zones of 1 MiB that were touched move to other places, drawn from --seed; what lies inside a
@@ -141,7 +138,6 @@ fn change(args: &ExportArgs, factor: f64) -> ModelChange {
         rate: args.scale * factor,
         stretch: args.stretch,
         phase: args.phase.clone(),
-        length: args.draw,
         anonymous: args.anonymise.then(drawn),
     }
 }
@@ -157,8 +153,7 @@ fn changed(
     }
     let wrong = |reason: String| CliError::usage(format!("change {}: {reason}", model.name));
     let mut after = model.changed(change).map_err(wrong)?;
-    // What is drawn anew is another play: nothing of the one before is in it.
-    if to != "plimsoll" || change.length.is_some() {
+    if to != "plimsoll" {
         return Ok(after);
     }
     let expected = model.changed_requests(change).map_err(wrong)?;

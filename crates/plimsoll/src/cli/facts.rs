@@ -53,10 +53,7 @@ pub(super) fn append(text: &mut String, model: &WorkloadModel) {
         row("in flight on average", &value, in_flight.origin);
     }
     if facts.assumes_arrivals() || facts.assumes_offsets() {
-        let _ = writeln!(
-            text,
-            "  What is assumed can be varied: run --bounds ends; --declare says what is known."
-        );
+        let _ = writeln!(text, "  Say what you know of it with --declare.");
     }
 }
 

@@ -13,7 +13,7 @@ use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units;
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::DestroyConsent;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,7 +109,6 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         conditions: Vec::new(),
         load_line: None,
         whole: false,
-        corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,

@@ -5,9 +5,7 @@ use super::gates;
 use super::pool::PoolArgs;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
-use plimsoll_core::model::{
-    FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests, ParametricModel,
-};
+use plimsoll_core::model::{FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_fit::{
@@ -62,15 +60,6 @@ pub(super) struct FitArgs {
     /// which.
     #[arg(long, value_parser = window, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
-    /// Of requests: keep distributions instead of the requests.
-    ///
-    /// The model describes arrivals at every time scale, operations and places; requests are drawn
-    /// from it. What this loses is measured and listed.
-    #[arg(long, conflicts_with_all = ["exact", "shuffle"])]
-    parametric: bool,
-    /// With --parametric: draw TIME of load, which may exceed the recording.
-    #[arg(long = "for", requires = "parametric", value_parser = units::parse_duration, value_name = "TIME")]
-    length: Option<Nanos>,
     /// Of requests: play them at their recorded times only.
     ///
     /// Also where the recording looks like a closed loop: as many in flight as ever for much of the
@@ -109,7 +98,7 @@ pub(super) struct ModelArgs {
     /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
     /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
     /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
-    /// requests). Declared facts have no sensitivity bounds.
+    /// requests).
     #[arg(long, value_name = "FACT,...")]
     declare: Option<String>,
 }
@@ -168,7 +157,6 @@ fn of_several(args: &FitArgs, recordings: &[PathBuf]) -> Result<FitResult, CliEr
     let refused = [
         (args.exact, "--exact"),
         (args.shuffle.is_some(), "--shuffle"),
-        (args.parametric, "--parametric"),
         (args.open_loop, "--open-loop"),
     ];
     if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
@@ -247,21 +235,17 @@ fn of_requests(
         }
     };
     let keep = TraceFitOptions {
-        gaps: (args.exact || args.parametric).then_some(PackedGapPrecision::Exact),
+        gaps: args.exact.then_some(PackedGapPrecision::Exact),
         // The seed is not stored: with it the order could be found again.
         shuffle: args.shuffle.map(|window| TraceShuffle {
             window,
             seed: Seed(super::measure::drawn_seed()),
         }),
-        // What waits for what is no distribution.
-        open_loop: args.open_loop || args.parametric,
+        open_loop: args.open_loop,
     };
     let fitted = plimsoll_fit::fit_requests(&mut requests, &survey, disk, &args.name(path), keep);
     let mut fitted = fitted.map_err(failed(CliExitCode::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
-    if args.parametric {
-        plimsoll_fit::parametric(&mut fitted, args.length).map_err(failed(CliExitCode::Usage))?;
-    }
     Ok(fitted)
 }
 
@@ -335,10 +319,11 @@ fn of_counters(
     if let Some(damage) = counters.damage() {
         terminal::say(&format!("note: {damage}"));
     }
-    if args.exact || args.shuffle.is_some() || args.parametric {
+    if args.exact || args.shuffle.is_some() {
         let text = format!("{} is a recording of counters", counters.about().name);
-        return Err(CliError::invalid(text)
-            .hint("--exact, --shuffle and --parametric are for recordings of requests"));
+        return Err(
+            CliError::invalid(text).hint("--exact and --shuffle are for recordings of requests")
+        );
     }
     let disk = match &args.disk {
         Some(disk) => disk.clone(),
@@ -433,10 +418,9 @@ fn text(fitted: &FitResult, output: &ModelOutput<'_>) -> String {
     let (source, about) = (&model.source, about(fitted));
     let report = plimsoll_report::profile(&source.recording, &about, profile);
     let mut text = plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), false);
-    match (&model.requests, &model.parametric) {
-        (None, _) => super::facts::append(&mut text, model),
-        (Some(packed), None) => packed_requests(&mut text, packed),
-        (Some(packed), Some(parametric)) => distributions(&mut text, packed, parametric),
+    match &model.requests {
+        None => super::facts::append(&mut text, model),
+        Some(packed) => packed_requests(&mut text, packed),
     }
     fidelity(&mut text, &model.fidelity, output.all_gates);
     if let Some(path) = output.file {
@@ -478,21 +462,6 @@ fn touched(packed: &PackedRequests) -> String {
         units::size(packed.footprint_bytes() as f64),
         units::size(packed.span_bytes() as f64),
     )
-}
-
-fn distributions(text: &mut String, packed: &PackedRequests, parametric: &ParametricModel) {
-    let _ = writeln!(
-        text,
-        "\nDistributions of the requests, not the requests: {} are drawn of {} (seed {}). {}",
-        packed.requests(),
-        parametric.length(),
-        parametric.seed,
-        touched(packed),
-    );
-    let _ = writeln!(text, "Not modelled, with the error:");
-    for lost in &parametric.lost {
-        let _ = writeln!(text, "  {:<60}{}", lost.metric, lost.off);
-    }
 }
 
 /// The model held against its recording: what was missed, or everything, and a line about the rest.

@@ -13,7 +13,7 @@ use plimsoll_classics::{REQUIREMENTS, RequirementDefinition};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineRequirement, LoadLineSlo};
 use plimsoll_core::units::Nanos;
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, load_line_seconds};
+use plimsoll_run::campaign::{DestroyConsent, load_line_seconds};
 use plimsoll_stats::load_line::{LoadLineFit, arm_load_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -163,7 +163,6 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
         load_line: Some(goal),
         design: BlockDesignChoice::default(),
         whole: false,
-        corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,

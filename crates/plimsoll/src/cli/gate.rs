@@ -16,7 +16,7 @@ use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::gate::{GateOutcome, GateVerdict};
 use plimsoll_core::units::Nanos;
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, commands_of};
+use plimsoll_run::campaign::{DestroyConsent, commands_of};
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use plimsoll_run::gate::{GateBuild, GateWorkshop};
 use plimsoll_stats::compare_all;
@@ -202,7 +202,6 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
         conditions: Vec::new(),
         load_line: None,
         whole: false,
-        corners: SensitivityBoundMode::Off,
         timing: &timing,
         shape: &args.shape,
         source: &ClientLoadArgs::HERE,

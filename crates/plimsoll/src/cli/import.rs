@@ -282,7 +282,6 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
             finish: Vec::new(),
             data_bytes: 0,
         }),
-        corner_of: None,
         inject: None,
         condition: None,
         load_line: None,

@@ -11,7 +11,7 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::plan::StackSpec;
 use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::DestroyConsent;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -100,8 +100,6 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         conditions: Vec::new(),
         load_line: None,
         whole: false,
-        // What a layer costs is shown under one load.
-        corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
         source: &ClientLoadArgs::HERE,

@@ -12,7 +12,7 @@ use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::failover::{StackCondition, StackConditionKind};
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineSlo};
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, load_line_seconds};
+use plimsoll_run::campaign::{DestroyConsent, load_line_seconds};
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -219,7 +219,6 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         design: BlockDesignChoice::default(),
         campaign: CampaignChoice::default(),
         whole: false,
-        corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,

@@ -11,11 +11,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the model, and beside it the file of its packed requests, if it has any; those that are drawn
-/// are drawn again when it is read. Both are whole before either takes its name.
+/// Writes the model, and beside it the file of its packed requests, if it has any. Both are
+/// whole before either takes its name.
 pub(super) fn write(path: &Path, model: &mut WorkloadModel) -> Result<(), CliError> {
     let mut beside = None;
-    if let (Some(packed), None) = (&mut model.requests, &model.parametric) {
+    if let Some(packed) = &mut model.requests {
         let file = path.with_extension("requests");
         packed.file = file
             .file_name()

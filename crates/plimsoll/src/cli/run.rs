@@ -3,8 +3,7 @@
 
 use super::design::BlockDesignChoice;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
-    TrialTimingArgs, measure,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliExitCode, CliResult};
@@ -43,8 +42,6 @@ pub(super) struct RunArgs {
     timing: TrialTimingArgs,
     #[command(flatten)]
     conditioning: ConditioningArgs,
-    #[command(flatten)]
-    at_corners: SensitivityBoundArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
@@ -118,7 +115,6 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         conditions: Vec::new(),
         load_line: None,
         whole: args.full_replay,
-        corners: args.at_corners.corners(),
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,

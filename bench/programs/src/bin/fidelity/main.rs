@@ -11,7 +11,6 @@
 )]
 
 mod decisions;
-mod extremes;
 mod play;
 mod reasons;
 mod requests;

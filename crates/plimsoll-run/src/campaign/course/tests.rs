@@ -44,7 +44,6 @@ fn manifest() -> RunManifest {
             scale: 1.0,
             length: Nanos::SECOND,
             workload: plimsoll_classics::parse_on("randread,size=1m", None).unwrap(),
-            corner_of: None,
             inject: None,
             condition: None,
             load_line: None,

@@ -14,7 +14,7 @@ use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
 use std::path::Path;
 
-/// The workloads of a run, with their sensitivity bounds.
+/// The workloads of a run.
 pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>, CliError> {
     let (length, trust) = (job.timing.length, job.shape.trust());
     let named = job.workloads.iter().map(|text| asked(text, length, trust));
@@ -26,7 +26,6 @@ pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>,
     let variants: Vec<WorkloadRequest> = variants.collect::<Result<_, _>>()?;
     check_programs(job, job.campaign.file, &variants)?;
     all.extend(variants);
-    let mut all = campaign::with_corners(all, job.corners);
     if all.is_empty() {
         all.push(sessions_alone());
     }
@@ -87,7 +86,6 @@ fn sessions_alone() -> WorkloadRequest {
         scale: Some(1.0),
         notes: Vec::new(),
         length: None,
-        is_corner: false,
         most: None,
     }
 }
@@ -178,7 +176,6 @@ pub(in super::super) fn asked(
         scale,
         notes: spec.notes,
         length: length.or(spec.length),
-        is_corner: false,
         most: None,
     })
 }

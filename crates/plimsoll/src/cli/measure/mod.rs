@@ -33,8 +33,8 @@ use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, DestroyConsent,
-    SensitivityBoundMode, TimeBudget, WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, DestroyConsent, TimeBudget,
+    WorkloadRequest,
 };
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::TargetSpec;
@@ -53,13 +53,6 @@ const ENGINES: [(&str, EngineChoice); 3] = [
 /// When what is written is verified, where it is.
 const DATA_CHECKS: [(&str, DataCheck); 2] =
     [("end", DataCheck::End), ("always", DataCheck::Always)];
-
-/// Which sensitivity bounds of a model are played.
-const BOUNDS: [(&str, SensitivityBoundMode); 3] = [
-    ("ends", SensitivityBoundMode::Ends),
-    ("all", SensitivityBoundMode::All),
-    ("off", SensitivityBoundMode::Off),
-];
 
 /// Reads one of these words as what it means.
 pub(super) fn choices<T: Copy + Send + Sync>(
@@ -203,25 +196,6 @@ pub(super) fn drawn_seed() -> u64 {
     u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
-/// Which sensitivity bounds of models are played.
-#[derive(Debug, clap::Args)]
-pub(super) struct SensitivityBoundArgs {
-    /// Also play models at their sensitivity bounds, and report ranges.
-    ///
-    /// For models fitted from counters, which do not record how requests arrive inside an interval
-    /// or where they go. `ends` plays the kindest and the harshest assumption, `all` up to four,
-    /// each in at most three blocks. Each bound costs as much time as the model in these blocks.
-    /// Facts that were declared when the model was fitted have no bounds.
-    #[arg(long, value_name = "WHICH", default_value = "off", value_parser = choices(&BOUNDS))]
-    bounds: SensitivityBoundMode,
-}
-
-impl SensitivityBoundArgs {
-    pub(super) fn corners(&self) -> SensitivityBoundMode {
-        self.bounds
-    }
-}
-
 /// What goes beyond targets and workloads of a command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CampaignChoice<'a> {
@@ -249,8 +223,6 @@ pub(super) struct MeasureOptions<'a> {
     /// The load line that is searched instead of comparing in blocks.
     pub(super) load_line: Option<LoadLineGoal>,
     pub(super) whole: bool,
-    /// Which sensitivity bounds of models are played, too.
-    pub(super) corners: SensitivityBoundMode,
     pub(super) timing: &'a TrialTimingArgs,
     pub(super) shape: &'a StackOptionArgs,
     pub(super) source: &'a ClientLoadArgs,

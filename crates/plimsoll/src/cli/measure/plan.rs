@@ -41,21 +41,12 @@ pub(super) fn announcement(manifest: &RunManifest, folder: &Path) -> String {
         );
     }
     let trials = manifest.planned_trials();
-    let arms = manifest.arms.len() as u64;
-    let blocks = |entry: &WorkloadEntry| u64::from(entry.blocks(manifest.blocks));
-    let corners = manifest.entries.iter().filter(|e| e.corner_of.is_some());
-    let at_corners: u64 = corners.map(|entry| arms * blocks(entry)).sum();
     let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let lasts = lasts(manifest, &blocks);
+    let lasts = lasts(manifest);
     let is_pilot = (manifest.design.as_ref()).is_some_and(BlockDesign::awaits_pilot);
     let is_open = !is_pilot && !manifest.policy.stopping.is_fixed();
-    let corners = if at_corners > 0 {
-        format!(" ({at_corners} of them at the sensitivity bounds that --bounds asked for)")
-    } else {
-        String::new()
-    };
     format!(
-        "{}{trials} trial{}{corners} in {}{} block{}, {lasts}{}; seed {}; recorded in {}",
+        "{}{trials} trial{} in {}{} block{}, {lasts}{}; seed {}; recorded in {}",
         if is_pilot { "pilot: " } else { "" },
         plural(trials),
         if is_open { "at most " } else { "" },
@@ -93,7 +84,7 @@ fn designed(manifest: &RunManifest) -> String {
 }
 
 /// How long all trials take, in words. On simulated devices time is virtual.
-fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> String {
+fn lasts(manifest: &RunManifest) -> String {
     let mut entries = manifest.entries.iter();
     if entries.any(|entry| entry.workload.ends_by_itself()) {
         return "as long as the work takes".into();
@@ -118,7 +109,7 @@ fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> Stri
         };
         let each = entries.map(|entry| {
             let length = entry.length + beside(entry);
-            length.0.saturating_mul(blocks(entry))
+            length.0.saturating_mul(manifest.blocks.into())
         });
         let once = each.fold(0u64, u64::saturating_add);
         units::clock_duration(Nanos(once.saturating_mul(arms as u64)))
@@ -170,15 +161,11 @@ pub(super) fn show_plan(
     id: &str,
 ) {
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
-    let of_each = |asked: &WorkloadRequest| {
-        let blocks = asked.blocks(settings);
-        let labels = match job.campaign.closed_and_open {
-            true => campaign::twin_labels(asked).into(),
-            false => campaign::labels_of(asked, settings),
-        };
-        labels.into_iter().map(move |label| (label, blocks))
+    let of_each = |asked: &WorkloadRequest| match job.campaign.closed_and_open {
+        true => campaign::twin_labels(asked).into(),
+        false => campaign::labels_of(asked, settings),
     };
-    let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
+    let labels: Vec<String> = asked.iter().flat_map(of_each).collect();
     let searches = match job.load_line {
         Some(_) => searches(&names, asked, settings),
         None => Vec::new(),
@@ -186,7 +173,10 @@ pub(super) fn show_plan(
     let is_balanced = job.design.design.is_some() || job.campaign.balanced;
     let order = match job.load_line {
         Some(_) => Vec::new(),
-        None => campaign::planned_order(&names, &entries, settings.seed, is_balanced),
+        None => {
+            let blocks = settings.blocks;
+            campaign::planned_order(&names, &labels, blocks, settings.seed, is_balanced)
+        }
     };
     let mut intentions = arms.intentions(id, asked);
     intentions.extend(campaign::fault_intentions(settings));

@@ -2,14 +2,11 @@
 //! `plimsoll repro`: published experiments, repeated.
 
 mod experiment;
-mod pcp_model;
-mod tables;
 
-use super::measure::TrialTimingArgs;
 use super::stack::StackOptionArgs;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliResult};
-use plimsoll_core::experiment::ExperimentProfile;
+use plimsoll_core::experiment::{ExperimentFile, ExperimentProfile};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,10 +20,9 @@ use std::process::ExitCode;
   plimsoll repro pmsapp --profile quick -o pmsapp
   plimsoll repro pmsapp --dry-run
   plimsoll repro examples/experiments/pmsapp/experiment.toml
-  plimsoll repro pcp-model --data demo /mnt/a /mnt/b
+  plimsoll repro pcp-model --data demo
 
-scripts/fetch-recordings.sh DIR fetches the recordings of pcp-model.
-Exit code 14 when one of our models misses a gate.")]
+scripts/fetch-recordings.sh DIR fetches the recordings of pcp-model.")]
 pub(super) struct ReproArgs {
     /// Experiment to repeat: a name, or a file of your own.
     #[arg(value_name = "NAME|FILE.toml")]
@@ -45,27 +41,15 @@ pub(super) struct ReproArgs {
     /// Print the parts, their commands and how long they take; change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// pcp-model: targets to compare, two or more, as for plimsoll compare (default: the stacks local and
-    /// raid1 as root, else none).
-    #[arg(value_name = "TARGET")]
-    targets: Vec<String>,
-    /// pcp-model: directory of its data, with pcp/diskmodel and optionally published in it (default: the
-    /// value of PLIMSOLL_TEST_DATA).
+    /// Directory of recordings, for experiments whose commands name {data} (default: the value of
+    /// PLIMSOLL_TEST_DATA).
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// pcp-model: number of blocks of the comparison (default: 3).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1000))]
-    blocks: Option<u32>,
-    #[command(flatten)]
-    timing: TrialTimingArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     /// Allow block devices among the targets to be overwritten, as for plimsoll compare.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
-    /// pcp-model: skip the comparison.
-    #[arg(long, conflicts_with = "targets")]
-    no_compare: bool,
 }
 
 /// A profile by its name.
@@ -88,23 +72,20 @@ impl ExperimentProfileArg {
 }
 
 impl ReproArgs {
-    /// Refuses options that say what an experiment's own file says.
-    fn check_experiment(&self) -> Result<(), CliError> {
-        let is_given = [
-            ("TARGET", !self.targets.is_empty()),
-            ("--data", self.data.is_some()),
-            ("--blocks", self.blocks.is_some()),
-            ("--no-compare", self.no_compare),
-            ("--for", self.timing.length().is_some()),
-            ("--budget", self.timing.budget().is_some()),
-        ];
-        match is_given.iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((option, _)) => Err(CliError::invalid(format!(
-                "{option} belongs to pcp-model: an experiment's file says what is carried out"
-            ))
-            .hint("copy its folder from examples/experiments, change the file, and give its path")),
+    /// The folder that `{data}` stands for in the commands of an experiment, where one has it.
+    fn data_of(&self, file: &ExperimentFile) -> Result<Option<PathBuf>, CliError> {
+        let commands = file.part.iter().flat_map(|part| [&part.quick, &part.full]);
+        let mut words = commands.flatten().flat_map(|command| &command.run);
+        if !words.any(|word| word.contains("{data}")) {
+            return Ok(None);
         }
+        let set = || std::env::var_os("PLIMSOLL_TEST_DATA").map(PathBuf::from);
+        let folder = self.data.clone().or_else(set);
+        folder.map(Some).ok_or_else(|| {
+            CliError::usage("find the recordings of the experiment: no folder is given").hint(
+                "give it with --data DIR; scripts/fetch-recordings.sh DIR fetches those of pcp-model",
+            )
+        })
     }
 
     /// What it consents to, for the commands of an experiment: options by their names, with their words.
@@ -118,30 +99,13 @@ impl ReproArgs {
             ("destroy", destroy.collect()),
         ]
     }
-
-    /// Refuses options of experiments that are data.
-    fn check_pcp_model(&self) -> Result<(), CliError> {
-        match self.dry_run || self.json {
-            false => Ok(()),
-            true => Err(CliError::invalid(
-                "--dry-run and --json belong to the experiments that are data; pcp-model verifies models",
-            )),
-        }
-    }
 }
-
-/// The experiment that is code, since it fits and verifies models of recordings.
-const PCP_MODEL: &str = "pcp-model";
 
 pub(super) fn main(args: &ReproArgs) -> CliResult {
     let Some(name) = &args.name else {
         terminal::print(&list()?);
         return Ok(ExitCode::SUCCESS);
     };
-    if name == PCP_MODEL {
-        args.check_pcp_model()?;
-        return pcp_model::main(args);
-    }
     match experiment::find(name)? {
         Some(source) => experiment::main(args, &source),
         None => Err(CliError::invalid(format!("unknown experiment '{name}'"))
@@ -151,10 +115,7 @@ pub(super) fn main(args: &ReproArgs) -> CliResult {
 
 fn list() -> Result<String, CliError> {
     let line = |name: &str, what: &str| format!("{name:<14}{what}");
-    let mut lines = vec![line(
-        PCP_MODEL,
-        "Performance Co-Pilot's tutorial: a fio model of a file server and a database, fitted by hand",
-    )];
+    let mut lines = Vec::new();
     for embedded in experiment::EMBEDDED {
         lines.push(line(embedded.name, &embedded.read()?.file.title));
     }

@@ -17,7 +17,7 @@ use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::DestroyConsent;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,6 @@ impl TuningCourse {
             design: BlockDesignChoice::default(),
             campaign: CampaignChoice::default(),
             whole: false,
-            corners: SensitivityBoundMode::Off,
             timing: &timing,
             shape: &args.shape,
             source: &ClientLoadArgs::HERE,

@@ -224,8 +224,8 @@ fn wrong_wishes_are_refused_with_one_error() {
     refused(&["--stop", "anytime"], "needs a limit");
     refused(&["--effect", "5%", "--blocks", "3"], "at least 6");
     refused(
-        &["--effect", "5%", "--bounds", "all"],
-        "do not work with --fault or --bounds",
+        &["--effect", "5%", "--fault", "kill"],
+        "do not work with --fault",
     );
     refused(
         &["-w", "ior-easy", "--effect", "5%"],

@@ -7,7 +7,7 @@ mod bad_input;
 mod campaign;
 mod campaigns;
 mod classics;
-mod corners;
+mod declared;
 mod design;
 mod devices;
 mod docs;

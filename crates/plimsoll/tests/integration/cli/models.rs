@@ -60,96 +60,29 @@ fn a_model_is_scaled_and_stretched_and_still_plays() {
 }
 
 #[test]
-fn a_model_of_distributions_is_drawn_from_for_as_long_as_asked() {
-    let lab = lab_with(&[("a.csv", msr(1 << 30)), ("mon", diskstats(1))]);
-    fitted(&lab, "a.csv", &["--parametric"], "a.toml");
-    // Everything is in one file.
-    assert!(!lab.path("a.requests").exists());
-    let model = std::fs::read_to_string(lab.path("a.toml")).unwrap();
-    // What must be kept has gates, the rest is told with what it is off by.
-    let held = lab.json(&["verify", "a.toml", "--against", "a.csv", "--json"]);
-    let lines = &held["verification"]["lines"];
-    for metric in ["read operations per second", "write bytes per second"] {
-        assert!(super::verify::error_of(lines, metric).abs() < 0.02);
-    }
-    let untold = held["verification"]["untold"].to_string();
-    assert!(untold.contains("do not keep it"), "{untold}");
-    let first = &lines.as_array().unwrap()[0];
-    assert!(first["floor"]["seeds"].is_number(), "{first}");
-    // Longer than the recording, and faster: at twice the pace five times as long.
-    let more = exported(
-        &lab,
-        &["a.toml", "--scale", "2", "--draw", "12m"],
-        "more.toml",
+fn a_model_of_distributions_is_refused_with_what_to_do() {
+    let lab = lab_with(&[("a.csv", msr(1 << 30))]);
+    fitted(&lab, "a.csv", &[], "a.toml");
+    let mut model = std::fs::read_to_string(lab.path("a.toml")).unwrap();
+    model.push_str(
+        "
+[workload.model.parametric]
+seed = 4
+",
     );
-    assert!(more.contains("drawn for 720 s"), "{more}");
-    let requests = |text: &str| {
-        let found = text
-            .lines()
-            .find_map(|line| line.strip_prefix("requests = "));
-        found.unwrap().parse::<f64>().unwrap()
-    };
-    let ratio = requests(&more) / requests(&model);
-    assert!((ratio - 720.0 * 2.0 / 139.0).abs() < 0.5, "{ratio}");
-    for play in [
-        &[
-            "run",
-            "more.toml",
-            "null",
-            "--for",
-            "300ms",
-            "--no-verify",
-            "-o",
-            "r",
-        ][..],
-        &["export", "--to", "fio", "a.toml", "-o", "a.fio"],
-        &[
-            "export", "--to", "iolog", "a.toml", "--for", "10s", "-o", "a.log",
-        ],
-        &["mix", "a.toml", "a.toml", "-o", "mix.toml"],
-    ] {
-        let output = lab.run(play);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    }
-    assert!(lab.path("mix.requests").exists());
-}
-
-#[test]
-fn distributions_are_not_changed_by_hand_nor_made_of_what_has_none() {
-    let lab = lab_with(&[("a.csv", msr(1 << 30)), ("mon", diskstats(1))]);
-    fitted(&lab, "a.csv", &["--parametric"], "a.toml");
-    let model = std::fs::read_to_string(lab.path("a.toml")).unwrap();
-    // Changed by hand it is no longer what was held against the recording.
-    let edited = model.replacen("seed = ", "seed = 9", 1);
-    std::fs::write(lab.path("edited.toml"), edited).unwrap();
-    for (args, word) in [
-        (&["run", "edited.toml", "null", "--dry-run"][..], "by hand"),
-        (
-            &["fit", "mon", "--disk", "sda", "--parametric"],
-            "of requests",
-        ),
-        (&["fit", "a.csv", "--for", "1h"], "--parametric"),
+    std::fs::write(lab.path("old.toml"), model).unwrap();
+    for args in [
+        &["run", "old.toml", "null", "--dry-run"][..],
+        &["verify", "old.toml", "--against", "a.csv"],
+        &["export", "--to", "fio", "old.toml"],
     ] {
         let output = lab.run(args);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(word), "{said}");
+        for part in ["old.toml", "[workload.model.parametric]", "plimsoll fit"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
     }
-    // What has an order is not drawn from.
-    fitted(&lab, "a.csv", &[], "ordered.toml");
-    let args = [
-        "export",
-        "--to",
-        "plimsoll",
-        "ordered.toml",
-        "--draw",
-        "1h",
-        "-o",
-        "no.toml",
-    ];
-    let refused = lab.run(&args);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("fit --parametric"));
 }
 
 #[test]

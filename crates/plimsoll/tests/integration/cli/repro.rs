@@ -194,24 +194,8 @@ fn what_would_be_done_is_printed_and_nothing_is_done() {
     for (args, word) in [
         (&["repro", "lunch"][..], "unknown experiment 'lunch'"),
         (
-            &["repro", "pmsapp", "/mnt/a"],
-            "TARGET belongs to pcp-model",
-        ),
-        (
-            &["repro", "pmsapp", "--for", "3s"],
-            "--for belongs to pcp-model",
-        ),
-        (
-            &["repro", "pcp-model", "--json"],
-            "belong to the experiments that are data",
-        ),
-        (
             &["repro", "mine/none.toml"],
             "read experiment mine/none.toml",
-        ),
-        (
-            &["repro", "pcp-model", "--data", "/nonexistent"],
-            "fetch-recordings.sh",
         ),
     ] {
         let output = lab.run(args);

@@ -19,6 +19,8 @@ pub(super) struct ExperimentFolder {
     name: String,
     /// Files beside the experiment.
     files: PathBuf,
+    /// Recordings that commands name.
+    data: Option<PathBuf>,
     /// The experiment's own file, if it is not in this program.
     from: Option<PathBuf>,
     /// What the command line consents to: options by their names, with their words.
@@ -33,6 +35,7 @@ impl ExperimentFolder {
         profile: ExperimentProfile,
     ) -> Result<ExperimentFolder, CliError> {
         let name = source.file.name.clone();
+        let data = args.data_of(&source.file)?;
         let path = args.output.as_deref().map_or_else(
             || PathBuf::from("plimsoll-results").join(format!("{name}-{}", run_id::run_id())),
             Path::to_path_buf,
@@ -42,6 +45,7 @@ impl ExperimentFolder {
             Ok(text) => check_mark(&path, &text, &mark)?,
             Err(_) => make(&path, &mark)?,
         }
+        make_directory(&path.join("parts"))?;
         let files = match source.embedded.is_empty() {
             true => source.folder.clone(),
             false => path.join("files"),
@@ -53,6 +57,7 @@ impl ExperimentFolder {
             path,
             name,
             files,
+            data,
             from: source.path.clone(),
             consent: args.consent(),
         })
@@ -81,7 +86,15 @@ impl ExperimentFolder {
 
     /// A command with all files named in full, and with what the command line consents to.
     pub(super) fn command(&self, words: &[String]) -> Vec<String> {
-        let named = words.iter().map(|word| beside(&self.files, word));
+        let data = self.data.as_deref().unwrap_or(Path::new(""));
+        let places = [("{data}", data), ("{out}", &self.path)];
+        let named = words.iter().map(|word| {
+            places
+                .iter()
+                .fold(beside(&self.files, word), |word, (name, place)| {
+                    word.replace(name, &place.display().to_string())
+                })
+        });
         let consent = self.consent.iter();
         let granted = consent.filter(|(option, _)| crate::cli::has_option(words, option));
         named
@@ -136,13 +149,15 @@ fn make(path: &Path, mark: &Value) -> Result<(), CliError> {
 
 /// Writes a file, and makes the directories that it is in.
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    let directory = path.parent().unwrap_or(Path::new(""));
-    plimsoll_archive::make_directory(directory)
-        .and_then(|()| plimsoll_archive::write_result(path, text))
-        .map_err(|error| {
-            CliError::new(
-                CliExitCode::Failed,
-                format!("write {}: {error}", path.display()),
-            )
-        })
+    make_directory(path.parent().unwrap_or(Path::new("")))?;
+    plimsoll_archive::write_result(path, text).map_err(fault(path))
+}
+
+fn make_directory(path: &Path) -> Result<(), CliError> {
+    plimsoll_archive::make_directory(path).map_err(fault(path))
+}
+
+fn fault(path: &Path) -> impl Fn(std::io::Error) -> CliError + use<> {
+    let path = path.display().to_string();
+    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
 }

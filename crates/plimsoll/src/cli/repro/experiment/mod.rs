@@ -47,6 +47,7 @@ macro_rules! embedded {
 
 /// The experiments in the order in which they are listed.
 pub(super) const EMBEDDED: &[EmbeddedExperiment] = &[
+    embedded!("pcp-model", "experiment.toml"),
     embedded!("pmsapp", "experiment.toml", "quick.toml", "full.toml"),
     embedded!(
         "koji",
@@ -125,7 +126,6 @@ pub(super) fn find(name: &str) -> Result<Option<ExperimentSourceFiles>, CliError
 }
 
 pub(super) fn main(args: &ReproArgs, source: &ExperimentSourceFiles) -> CliResult {
-    args.check_experiment()?;
     let (file, profile) = (&source.file, args.profile.profile());
     let named = |word: &str| folder::beside(&source.folder, word);
     let starts = consent::starts(file, profile, &named)?;

@@ -126,15 +126,22 @@ fn measured(
     folder: &ExperimentFolder,
 ) -> Result<Value, CliError> {
     let mut words = folder.command(words);
-    let has_folder = crate::cli::has_option(&words, "output");
-    if has_folder {
+    let has_output = crate::cli::has_option(&words, "output");
+    // Its output is a file, and it prints what it found.
+    let is_model = words.first().is_some_and(|word| word == "fit");
+    let place = folder.of_part(&part.name);
+    if has_output {
         words.push("-o".into());
-        words.push(folder.of_part(&part.name).display().to_string());
-    } else if crate::cli::has_option(&words, "json") {
+        words.push(match is_model {
+            true => place.with_extension("toml").display().to_string(),
+            false => place.display().to_string(),
+        });
+    }
+    if is_model || (!has_output && crate::cli::has_option(&words, "json")) {
         words.push("--json".into());
     }
     let printed = printed(&words, folder)?;
-    Ok(match has_folder {
+    Ok(match has_output && !is_model {
         true => Value::Null,
         false => serde_json::from_str(&printed).unwrap_or(Value::Null),
     })
@@ -147,9 +154,12 @@ fn helper(words: &[String], folder: &ExperimentFolder) -> Result<(), CliError> {
 
 /// Carries out a command, and gives what it printed.
 fn printed(words: &[String], folder: &ExperimentFolder) -> Result<String, CliError> {
+    let is_verification = words.first().is_some_and(|word| word == "verify");
     let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words, folder.from()));
     match ended? {
         code if code == ExitCode::SUCCESS => Ok(printed),
+        // What a load misses is the result of its verification.
+        code if code == CliExitCode::Gate.into() && is_verification => Ok(printed),
         code if code == CliExitCode::Interrupted.into() => Err(CliError::sentence(
             CliExitCode::Interrupted,
             "it was stopped; the same command goes on with it",

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::cli::Cli;
-use crate::cli::repro::tables::fields;
 use crate::cli::trust::TrustArgs;
 use plimsoll_core::experiment::ExperimentTable;
 use plimsoll_run::campaign_file::CampaignPlan;
@@ -99,6 +98,19 @@ fn rows(table: &ExperimentTable) -> impl Iterator<Item = Vec<String>> {
         let figures = row.figures().map(|text| text.trim_matches('-').to_owned());
         labels.chain(figures).collect()
     })
+}
+
+/// The fields of a line of CSV; commas inside quotes part nothing.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    for letter in line.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            letter => fields.last_mut().unwrap().push(letter),
+        }
+    }
+    fields
 }
 
 #[test]

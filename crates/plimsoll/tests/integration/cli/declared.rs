@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From counters to a model to trials: what is declared, what is derived, what is played at the
-//! corners.
+//! From counters to a model to trials: what is declared, what is derived, and old runs of models at their
+//! sensitivity bounds.
 
 use crate::support::{Lab, text};
 use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
 use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
+use std::path::Path;
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -38,72 +39,39 @@ fn recording(lab: &Lab) {
     writer.finish().expect("a writable directory");
 }
 
-/// The workloads of the trials of a comparison of two simulated disks, in their order.
-fn played(lab: &Lab, more: &[&str]) -> Vec<String> {
-    let mut args = vec![
-        "compare", "sim", "sim", "--for", "1s", "--seed", "5", "--json",
-    ];
-    args.extend(more);
-    let json = lab.json(&args);
-    let trials = json["trials"].as_array().expect("a list");
-    let workload =
-        |trial: &serde_json::Value| trial["workload"].as_str().expect("a label").to_owned();
-    trials.iter().map(workload).collect()
-}
-
-fn count(played: &[String], label: &str) -> usize {
-    played.iter().filter(|found| *found == label).count()
-}
-
+/// What an older version played of a model at its bounds is left out of the report, which says so.
 #[test]
-fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_assumed() {
+fn an_old_run_of_a_model_at_its_bounds_is_reported_without_them() {
     let lab = Lab::new();
-    recording(&lab);
-    let fitted = lab.run(&["fit", "rec", "--disk", "sda", "-o", "m.toml"]);
-    assert!(fitted.status.success(), "{}", text(&fitted.stderr));
-    let ends = [
-        "-w", "m.toml@2", "--blocks", "4", "--bounds", "ends", "-o", "ends",
-    ];
-    let ends = played(&lab, &ends);
-    assert_eq!(count(&ends, "m ×2"), 12);
-    assert_eq!(count(&ends, "m (even, sequential) ×2"), 9);
-    assert_eq!(count(&ends, "m (bursty, random) ×2"), 9);
-    assert_eq!(ends.len(), 30);
-    let shown = text(&lab.run(&["report", "ends"]).stdout);
-    for part in ["Sensitivity bounds", "bursty, random"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-archive/tests/fixtures");
+    std::fs::create_dir(lab.path("old")).unwrap();
+    for file in ["manifest.json", "events.jsonl"] {
+        std::fs::copy(
+            fixtures.join("bounds").join(file),
+            lab.path("old").join(file),
+        )
+        .unwrap();
     }
-    let all = played(
-        &lab,
-        &[
-            "-w", "m.toml", "--blocks", "1", "--bounds", "all", "-o", "all",
-        ],
+    let report = lab.run(&["report", "old"]);
+    let shown = text(&report.stdout);
+    assert_eq!(
+        report.status.code(),
+        Some(0),
+        "{shown}{}",
+        text(&report.stderr)
     );
-    assert_eq!(all.len(), 15);
-    // Only when they are asked for.
-    let plain = played(&lab, &["-w", "m.toml", "--blocks", "1", "-o", "plain"]);
-    assert_eq!(plain, ["m", "m", "m"]);
-    let plan = lab.run(&[
-        "compare",
-        "sim",
-        "null",
-        "-w",
-        "m.toml",
-        "--blocks",
-        "5",
-        "--bounds",
-        "ends",
-        "--dry-run",
-    ]);
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "4 trials of models at their sensitivity bounds are left out";
     assert!(
-        text(&plan.stdout).contains("run 33 trials"),
-        "{}",
-        text(&plan.stdout)
+        words.contains(told) && !words.contains("bursty, random"),
+        "{shown}"
     );
+    let trials = lab.json(&["report", "old", "--json"]);
+    assert_eq!(trials["trials"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
-fn what_is_declared_is_played_and_has_no_corner_and_contradictions_are_refused() {
+fn what_is_declared_is_played_and_contradictions_are_refused() {
     let lab = Lab::new();
     recording(&lab);
     let declared = "write-once,sequential,file-size=150M,threads=4,even";
@@ -128,14 +96,6 @@ fn what_is_declared_is_played_and_has_no_corner_and_contradictions_are_refused()
     ] {
         assert!(fitted.contains(part), "{part}: {fitted}");
     }
-    let args = [
-        "-w", "m.toml", "--blocks", "1", "--bounds", "ends", "-o", "declared",
-    ];
-    let played = played(&lab, &args);
-    // Nobody can declare how sizes lie within their mean: that is all that is left open.
-    let mut kinds = played.clone();
-    kinds.dedup();
-    assert_eq!(kinds, ["m", "m (sizes alike)", "m (sizes mixed)"]);
     // A thread sends one request after another: with two, a multiple of the load waits for them on a
     // disk that could serve more at once, and that is no fault of the generator.
     fit[7] = "random,bursty";
