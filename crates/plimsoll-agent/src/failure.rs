@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a command says when it could not do its work, and the exit code it leaves.
+//! The error of a command that could not do its work, and its exit code.
 
 use plimsoll_core::load::{AgentFailure, AgentFailureKind};
 use std::fmt;
@@ -50,7 +50,7 @@ Exit codes:
   16   the ledger is damaged, so the storage cannot be judged
   130  stopped by the user; the results so far are kept";
 
-/// What an exit code means, in the words of the help; empty for one that is not ours.
+/// The meaning of an exit code, in the words of the help; empty for one that is not ours.
 pub fn meaning(code: i32) -> &'static str {
     let mut lines = EXIT_CODES.lines().filter_map(|line| {
         let (number, words) = line.trim_start().split_once(' ')?;
@@ -66,17 +66,17 @@ pub fn meaning(code: i32) -> &'static str {
 /// Why a command ended without doing its work.
 #[derive(Debug)]
 pub struct CliError {
-    /// What the program exits with.
+    /// The exit code.
     pub code: CliExitCode,
     /// Completes "failed to …", or is a sentence.
     pub message: String,
     /// Whether the message is a sentence, which nothing is put before.
     pub is_sentence: bool,
-    /// What to do about it.
+    /// How to mend it.
     pub hint: Option<String>,
 }
 
-/// What a command returns: the exit code of an orderly end, or a failure.
+/// The result of a command: the exit code of an orderly end, or a failure.
 pub type CliResult = Result<ExitCode, CliError>;
 
 impl CliError {
@@ -115,7 +115,7 @@ impl CliError {
         Self::sentence(CliExitCode::Usage, message)
     }
 
-    /// What happened, as a sentence.
+    /// The failure, as a sentence.
     pub fn text(&self) -> String {
         match self.is_sentence {
             true => self.message.clone(),

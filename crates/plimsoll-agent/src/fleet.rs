@@ -24,7 +24,7 @@ use std::time::Duration;
 /// that are queued. One that is gone is noticed by its connection, much earlier.
 const IDLE_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
-/// What the names of directories of agents begin with.
+/// Prefix of the directories of agents.
 const NAME: &str = "plimsoll-fleet";
 
 /// How often a directory is made anew, which another agent took for one that was left.
@@ -82,7 +82,7 @@ fn sweep(base: &Path) {
         let is_ours = name.to_str().is_some_and(|name| name.starts_with(NAME));
         let dir = entry.path();
         if is_ours && let Some(_lock) = locked(&dir) {
-            // What cannot be undone stays, with its journal.
+            // A step that cannot be undone stays in its journal.
             let _ = raze_own_parts(&StateDir::new(&dir), &mut context::nodes());
             remove_if_empty(&dir);
         }

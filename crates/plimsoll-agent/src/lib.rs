@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node does of a run, whether this machine or another one: it plays its part of a trial, proves
+//! A node's part of a run, whether on this machine or another one: it plays its share of a trial, proves
 //! that a target keeps data, and records disks.
 //!
 //! The program `plimsoll-agent` serves this to a plimsoll on another machine, which copies it there. So it

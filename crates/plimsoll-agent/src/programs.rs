@@ -24,14 +24,14 @@ const LIMIT: Duration = Duration::from_secs(24 * 3_600);
 /// Where programs work, below the directory of the arm.
 const WORK: &str = "programs";
 
-/// What the commands of a workload gave.
+/// The results of a workload's commands.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramTrialResult {
     pub(crate) phases: Vec<PhaseResult>,
     /// Time of all commands that were measured. The sum over phases would be more where a program
     /// reports of several that ran side by side, such as both directions of a fio job.
     pub(crate) wall: Nanos,
-    /// What the readers of their outputs remarked, such as phases that were too short to be printed.
+    /// Remarks of the readers of their outputs, such as phases that were too short to be printed.
     pub(crate) notes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ fn run_with(
     Ok(played)
 }
 
-/// What programs find when they begin: an empty directory of their own.
+/// The empty directory in which a program begins.
 struct ProgramWorkDir(MadeDir);
 
 impl ProgramWorkDir {
@@ -124,7 +124,7 @@ impl ProgramRunner<'_> {
             let timed = self.time(command, self.stop)?;
             let (mut phases, notes) = self.phases(command, &timed)?;
             let wall = match command.output {
-                // What lies between boots is not theirs.
+                // The time between boots is not theirs.
                 CommandOutputFormat::Boots => boot::length(&phases),
                 _ => Nanos(nanos(timed.wall)),
             };
@@ -144,7 +144,7 @@ impl ProgramRunner<'_> {
         Ok(played)
     }
 
-    /// What a command gave: what its output contains, or what it left.
+    /// The phases of a command: read from its output, or of the directory that it left.
     fn phases(
         &self,
         command: &WorkloadCommand,
@@ -220,7 +220,7 @@ fn size_of(directory: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-/// What the names in braces stand for.
+/// The values of the names in braces.
 fn names(
     program: &Path,
     directory: &Path,
@@ -275,7 +275,7 @@ fn unreadable(why: impl std::fmt::Display) -> CliError {
     CliError::sentence(CliExitCode::Failed, why)
 }
 
-/// What a command gave: what its output contains, with the remarks of its reader, or else its time.
+/// The phases of a command: read from its output, with the remarks of the reader, or else its time.
 fn phases(
     command: &WorkloadCommand,
     timed: &HostTimedResult,

@@ -7,7 +7,7 @@ use plimsoll_machine::cleanup::{self, RazedJournal};
 use plimsoll_machine::host::HostPool;
 use plimsoll_machine::journal::StateDir;
 
-/// What came of it.
+/// The outcome of a raze.
 #[derive(Debug, Default)]
 pub struct RazeSummary {
     /// Journals that were found.
@@ -16,7 +16,7 @@ pub struct RazeSummary {
     pub undone: usize,
     /// Files that were found besides what journals name.
     pub files: usize,
-    /// What could not be removed, and why.
+    /// Things that could not be removed, and why.
     pub left: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl RazeSummary {
         }
     }
 
-    /// What happened, where all is gone.
+    /// A sentence about the raze, where all is gone.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let RazeSummary {
@@ -107,7 +107,7 @@ pub fn raze_own_runs(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSumma
     Ok(summary)
 }
 
-/// What goes besides what journals name, as commands: what killed programs were preparing, and the copy of
+/// Commands that remove files which no journal names: half-made ones of killed programs, and the copy of
 /// the agent. Only a machine that has no journal left does without that one.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What runs are called, here and in their journals.
+//! Names of runs, here and in their journals.
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_machine::host::HostProcessId;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node does of a run, whether this machine or another one: the engine's side of every task.
+//! A node's part of a run, whether on this machine or another one: the engine's side of every task.
 
 mod client_cpus;
 mod settle;
@@ -132,13 +132,13 @@ struct PreparedTrial<'a> {
     task: &'a AgentTrialTask,
     prepared: PreparedWorkload,
     load: TrialLoad,
-    /// What a disk did just before, while nothing was asked of it.
+    /// Use of the disk just before, while no load was submitted to it.
     disk: Option<NeighbourDiskUse>,
     /// The ways to the servers.
     peers: PeerEchoes,
-    /// What others did while it was measured.
+    /// Use by others during the measurement.
     others: Option<NeighbourUse>,
-    /// What this machine did while it was measured.
+    /// Use of this machine during the measurement.
     machine: Option<MachineUse>,
     /// How long laying out took.
     took: Nanos,
@@ -210,17 +210,17 @@ impl<'a> PreparedTrial<'a> {
         ran.map_err(failed(CliExitCode::Failed))
     }
 
-    /// What it gave, held against the model; cleans up what the next trial builds anew.
+    /// The result, compared with the model; removes files that the next trial builds anew.
     fn result(self, outcome: RunResult) -> Result<TrialResult, CliError> {
         let entry = &self.task.entry;
-        // What phases and loops leave is built anew for every trial, as their originals do; a data
+        // Files of phases and loops are built anew for every trial, as their originals do; a data
         // file serves all trials of its arm and goes with the arm's directory.
         let is_built_anew = matches!(entry.workload, Workload::Files(_) | Workload::Series(_));
         let removed = match is_built_anew || self.task.fresh {
             true => self.prepared.remove(),
             false => Ok(()),
         };
-        // What cannot be removed while a server is down goes with the directory above.
+        // Files that cannot be removed while a server is down go with the directory above.
         if !self.task.fresh {
             removed.map_err(failed(CliExitCode::Failed))?;
         }
@@ -336,7 +336,7 @@ fn watched<T>(
     })
 }
 
-/// What others did while they were watched, and on a disk before it.
+/// Use by others during the watch, and of a disk before it.
 fn others_during(watch: &BusyWatch, disk: Option<NeighbourDiskUse>) -> NeighbourUse {
     NeighbourUse {
         disk,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trial plays of its workload, and whether that was the load intended.
+//! The load of a trial, and whether it was the load intended.
 
 use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::model::{
@@ -11,7 +11,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 
-/// What a trial plays.
+/// The load of a trial.
 #[derive(Debug)]
 pub(crate) enum TrialLoad {
     /// As fast as the storage lets it.
@@ -25,7 +25,7 @@ pub(crate) enum TrialLoad {
 }
 
 impl TrialLoad {
-    /// What `entry` plays in `block`: the same for every arm of the block.
+    /// The load of `entry` in `block`: the same for every arm of the block.
     pub(crate) fn of(entry: &WorkloadEntry, whole: bool, seed: Seed, block: u32) -> TrialLoad {
         let Workload::Model(model) = &entry.workload else {
             return TrialLoad::Closed;
@@ -80,7 +80,7 @@ impl TrialLoad {
 /// The largest error of the totals of recorded requests.
 const REQUESTS_GATE: f64 = 0.02;
 
-/// What was submitted, compared with what was recorded in that part. Submission delay is another figure.
+/// Requests submitted, compared with the recorded ones of that part. Submission delay is another figure.
 fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Vec<FidelityCheck> {
     let lines = IoDirection::BOTH.map(|direction| {
         let total = |cells: &[ModelInterval]| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the numbers of a run folder can be. Folders come from others, and a checksum is no signature: numbers
+//! Bounds of the numbers in a run folder. Folders come from others, and a checksum is no signature: numbers
 //! are checked once, where they are read, so that everything behind can count on them.
 //!
 //! A folder may promise more than is there yet, as that of a run that goes on does. It may not hold what no
@@ -89,7 +89,7 @@ pub(crate) fn check_interval(interval: &TrialInterval) -> Result<(), String> {
     }
 }
 
-/// What a run plans, as far as events refer to it.
+/// The counts that a manifest plans, as far as events refer to them.
 #[derive(Debug, Clone)]
 pub(crate) struct RunBounds {
     /// Labels of the workloads whose load line is searched: their blocks count the trials of a search.

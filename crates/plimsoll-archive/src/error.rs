@@ -13,11 +13,11 @@ pub enum ArchiveError {
     /// The system refused.
     #[error("{doing} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The folder for a new run already holds something.
@@ -39,7 +39,7 @@ pub enum ArchiveError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

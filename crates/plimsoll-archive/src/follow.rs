@@ -111,7 +111,7 @@ impl RunFolderFollower {
         })
     }
 
-    /// What was planned when the run began.
+    /// The plan of the run, written when it began.
     #[must_use]
     pub fn manifest(&self) -> &RunManifest {
         &self.manifest

@@ -128,7 +128,7 @@ impl<R: BufRead> PartialReader<R> {
         Ok(reader)
     }
 
-    /// What was asked of its recordings.
+    /// The settings of its recordings.
     #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings

@@ -38,7 +38,7 @@ pub struct ResultFile {
     file: File,
 }
 
-/// What a result is called until it is whole.
+/// The name of a result until it is whole.
 #[derive(Debug)]
 enum EarlyResultName {
     /// Nothing: it has no name yet.
@@ -56,7 +56,7 @@ impl ResultFile {
     /// When it cannot be made.
     pub fn create(path: &Path) -> io::Result<ResultFile> {
         let there = path.symlink_metadata().ok();
-        // What the kernel or a shell put there is meant to be followed.
+        // A link that the kernel or a shell put there is meant to be followed.
         let is_named = there.as_ref().is_some_and(fs::Metadata::is_symlink)
             && ["/dev", "/proc"].iter().any(|of| path.starts_with(of));
         let is_other = there

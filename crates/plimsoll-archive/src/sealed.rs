@@ -20,7 +20,7 @@ pub(crate) fn seal(object: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// What became of a text that may be sealed.
+/// The outcome of reading a text that may be sealed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnsealResult {
     /// The object as it was before it was sealed.

@@ -165,7 +165,7 @@ impl RunFolderWriter {
     }
 
     fn fail(&mut self, source: std::io::Error) {
-        // What stands there before is whole, and stays readable without a damaged end.
+        // Earlier lines are whole, and stay readable without a damaged end.
         let _ = self.events.set_len(self.whole);
         self.failure = Some(ArchiveError::Io {
             doing: "record into",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What carries agents to hosts: how it is asked for, and the command that it is.
+//! Programs that bring agents to hosts: their names on the command line, and the commands that they become.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,7 +13,7 @@ const HOSTS_MAX: u32 = 4096;
 /// Words that begin the request for a fleet; anything else names nodes of an inventory.
 const KINDS: [&str; 4] = ["local", "slurm", "k8s", "exec"];
 
-/// What carries agents.
+/// A program that brings agents to hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetCarrier {
     /// Copies of the agent on this machine.
@@ -31,7 +31,7 @@ pub enum FleetCarrier {
 pub struct FleetRequest {
     /// How many hosts.
     pub hosts: u32,
-    /// What carries agents there.
+    /// The program that brings agents there.
     pub carrier: FleetCarrier,
     /// Where the agent lies on the hosts, if not where it lies here.
     pub agent: Option<PathBuf>,

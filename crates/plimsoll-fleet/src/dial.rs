@@ -116,7 +116,7 @@ fn attempt(
     }
 }
 
-/// What rustls says when the key is not the one of the ticket.
+/// The error of rustls when the key is not the one of the ticket.
 const OTHER_KEY: &str = "ApplicationVerificationFailure";
 
 /// A controller does not say why it sends a stranger away.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a fleet.
+//! Errors of a fleet.
 
 use plimsoll_machine::host::HostError;
 use std::io;
@@ -21,9 +21,9 @@ pub enum FleetError {
     /// Something of the connection itself.
     #[error("could not {what}: {why}")]
     Connection {
-        /// What was tried.
+        /// The step that failed.
         what: String,
-        /// What is known.
+        /// The reason, as far as it is known.
         why: String,
     },
     /// The ticket is none.
@@ -48,7 +48,7 @@ pub enum FleetError {
         /// The last words of what carries them.
         said: String,
     },
-    /// What carries them ended before all were there.
+    /// Their carrier ended before all were there.
     #[error("the carrier ended when {arrived} of {wanted} load hosts had arrived{said}")]
     CarrierEnded {
         /// How many came.

@@ -80,7 +80,7 @@ struct FleetPeer {
     since: Duration,
 }
 
-/// What became of a peer that said something.
+/// The outcome of a message of a peer.
 enum FleetPeerStep {
     Waits,
     Gone,
@@ -125,7 +125,7 @@ impl FleetGate {
         })
     }
 
-    /// What an agent needs to come in.
+    /// The ticket that lets an agent in.
     #[must_use]
     pub fn ticket(&self) -> &FleetTicket {
         &self.ticket

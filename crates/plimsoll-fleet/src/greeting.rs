@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said before the messages of [`plimsoll_machine::host::agent`] begin: who comes, and whether it
+//! The greeting before the messages of [`plimsoll_machine::host::agent`]: who comes, and whether it
 //! may. The only bytes that a peer without the token can make us read.
 
 use serde::{Deserialize, Serialize};

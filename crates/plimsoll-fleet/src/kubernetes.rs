@@ -17,7 +17,7 @@ const KEPT_S: u32 = 60;
 /// The name of the one entry of the Secret.
 const ENTRY: &str = "ticket";
 
-/// What a job is made of.
+/// The settings of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubernetesJob {
     image: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an agent needs to come in: where the controller is, by which key it is known, and the token of the
+//! An agent's ticket: where the controller is, by which key it is known, and the token of the
 //! run. One word, so that it fits into an environment variable, a file or a Secret.
 
 use ring::rand::{SecureRandom, SystemRandom};

@@ -31,7 +31,7 @@ const CARRIER_PATIENCE_LOST: Duration = Duration::from_secs(3);
 /// Open files besides the connections.
 const FILES_BESIDES: u64 = 256;
 
-/// What becomes of a fleet, for who waits for it.
+/// News of a fleet, for whoever waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetNews {
     /// The carrier was started: this command, or this object.
@@ -49,7 +49,7 @@ pub struct FleetWait {
     pub known_as: String,
     /// How long they are waited for.
     pub limit: Duration,
-    /// What the objects of the fleet are called.
+    /// Name of the fleet's objects.
     pub name: String,
 }
 
@@ -217,7 +217,7 @@ fn start(
     Ok(carrier)
 }
 
-/// What the carrier says of hosts that do not come.
+/// The carrier's words about hosts that do not come.
 fn state_of(
     request: &FleetRequest,
     wait: &FleetWait,

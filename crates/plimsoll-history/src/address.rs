@@ -8,7 +8,7 @@ use crate::error::HistoryError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is said where an address cannot be used.
+/// The hint where an address cannot be used.
 const HINT: &str = "give postgres://USER@HOST/DATABASE or sqlite:FILE";
 
 /// Where a database is.
@@ -45,7 +45,7 @@ impl HistoryAddress {
     pub fn from_environment(text: &str) -> Result<HistoryAddress, HistoryError> {
         if let Some(file) = text.strip_prefix("sqlite:") {
             let file = file.strip_prefix("//").unwrap_or(file);
-            // What follows a question mark would be read as options of the library.
+            // The library would read options behind a question mark.
             return match file.is_empty() || file.contains(['?', '#', '%']) {
                 true => Err(HistoryError::invalid(
                     "the address of the database names no plain file",

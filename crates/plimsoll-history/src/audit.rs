@@ -20,7 +20,7 @@ pub struct HistoryAuditEntry {
     pub token_id: Option<i64>,
     /// Address of the other side, or `this machine`.
     pub from_where: String,
-    /// What was done, such as `push`.
+    /// The action, such as `push`.
     pub action: String,
     /// To what.
     pub subject: String,

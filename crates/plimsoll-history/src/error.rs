@@ -9,23 +9,23 @@ pub enum HistoryError {
     Invalid {
         /// The sentence.
         text: String,
-        /// What to do about it.
+        /// How to mend it.
         hint: String,
     },
     /// The database does not answer.
     #[error("failed to {doing}: the database does not answer: {reason}")]
     Unavailable {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
-        /// What was observed.
+        /// The cause.
         reason: String,
     },
     /// The database refused.
     #[error("failed to {doing}: {reason}")]
     Database {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
-        /// What it said.
+        /// The database's words.
         reason: String,
     },
     /// A run folder cannot become part of the history.

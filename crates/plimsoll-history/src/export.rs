@@ -17,17 +17,17 @@ pub struct HistoryFactRow {
     pub owner: String,
     /// When it began.
     pub began_ms: i64,
-    /// What was measured.
+    /// The revision measured.
     pub revision: String,
     /// Version of the program.
     pub program: String,
     /// System.
     pub system: String,
-    /// What it is divided by.
+    /// The system that ratios divide by.
     pub reference: String,
     /// Workload, with its phase.
     pub workload: String,
-    /// What the system was like.
+    /// The condition of the system.
     pub condition: String,
     /// Metric, with its unit.
     pub metric: String,

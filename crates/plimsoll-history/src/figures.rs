@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a run becomes history: a fact for each trial and figure, and for each figure of an arm the ratio
-//! to the reference arm within the same blocks. The folder is read event by event: of a trial only its
+//! The part of a run that becomes history: a fact for each trial and figure, and for each figure of an arm
+//! the ratio to the reference arm within the same blocks. The folder is read event by event: of a trial only its
 //! figures are kept.
 
 use crate::error::HistoryError;
@@ -46,7 +46,7 @@ const METRICS: [ComparisonMetric; 10] = [
     ComparisonMetric::BrownOut,
 ];
 
-/// What is measured: a metric of a system under a workload in a condition.
+/// A figure: a metric of a system under a workload in a condition.
 pub(crate) type FigureKey = (String, String, String, String);
 
 /// A figure of one trial.
@@ -80,7 +80,7 @@ pub struct HistoryPointDraft {
     pub(crate) reference_value: f64,
 }
 
-/// What a run folder says, as the history keeps it.
+/// A run folder, as the history keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunFigures {
     /// Identifier of the run.
@@ -113,7 +113,7 @@ struct TrialFigures {
     place: u32,
     /// Label (with the phase) and metric.
     values: Vec<(String, ComparisonMetric, f64)>,
-    /// What the search of a load line sees of it.
+    /// The trial, as the search of a load line sees it.
     load_line: Option<LoadLineTrial>,
 }
 

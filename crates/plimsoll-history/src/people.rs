@@ -11,7 +11,7 @@ use std::fmt;
 const NAME_MAX: usize = 64;
 const NOTE_MAX: usize = 200;
 
-/// What a token lets its owner do.
+/// A permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HistoryScope {
     /// Look at runs and series.
@@ -87,9 +87,9 @@ pub struct HistoryToken {
     pub id: i64,
     /// Whose it is.
     pub user: String,
-    /// What it is for.
+    /// Its permissions.
     pub scopes: String,
-    /// What its owner wrote about it.
+    /// The owner's note.
     pub note: String,
     /// When it was made.
     pub created_ms: i64,
@@ -108,7 +108,7 @@ pub struct HistoryCaller {
     pub name: String,
     /// The token's number.
     pub token_id: i64,
-    /// What the token is for.
+    /// The token's permissions.
     pub scopes: Vec<HistoryScope>,
 }
 

@@ -21,13 +21,13 @@ pub struct HistoryRunDraft<'a> {
     pub digest: &'a str,
     /// Name of its folder in the store.
     pub folder: &'a str,
-    /// What was measured: a commit, a release, a build.
+    /// The revision measured: a commit, a release, a build.
     pub revision: &'a str,
     /// Bytes of its files.
     pub bytes: u64,
     /// Whether the whole team sees it.
     pub is_shared: bool,
-    /// What its folder says.
+    /// The figures of its folder.
     pub figures: &'a RunFigures,
 }
 
@@ -44,7 +44,7 @@ pub struct HistoryRun {
     pub owner: String,
     /// Identifier in its manifest.
     pub name: String,
-    /// What was measured.
+    /// The revision measured.
     pub revision: String,
     /// When it began.
     pub began_ms: i64,

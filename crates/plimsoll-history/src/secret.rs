@@ -21,7 +21,7 @@ pub fn draw_secret() -> std::io::Result<String> {
     Ok(hexadecimal(&bytes))
 }
 
-/// What is kept of a token. It has 256 random bits, so nothing slower is needed to keep it from being found.
+/// The digest kept of a token. A token has 256 random bits, so a slower digest would protect it no better.
 pub(crate) fn digest(secret: &str) -> String {
     hexadecimal(&Sha256::digest(secret.as_bytes()))
 }

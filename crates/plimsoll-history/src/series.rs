@@ -36,11 +36,11 @@ pub struct HistorySeries {
     pub id: i64,
     /// System.
     pub system: String,
-    /// What it is divided by.
+    /// The system that ratios divide by.
     pub reference: String,
     /// Workload, with its phase.
     pub workload: String,
-    /// What the system was like; empty: as it should be.
+    /// The condition of the system; empty: healthy.
     pub condition: String,
     /// Metric.
     pub metric: String,
@@ -55,7 +55,7 @@ pub struct HistoryPoint {
     pub folder: String,
     /// Identifier of the run.
     pub run: String,
-    /// What was measured.
+    /// The revision measured.
     pub revision: String,
     /// Version of the program.
     pub program: String,
@@ -77,7 +77,7 @@ pub struct HistoryPoint {
     pub reference_value: f64,
 }
 
-/// What somebody says of a series.
+/// A user's statement about a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryMarkKind {
     /// A change is known.
@@ -127,10 +127,10 @@ pub struct HistorySeriesPage {
     pub series: HistorySeries,
     /// Its points.
     pub points: Vec<HistoryPoint>,
-    /// What was said of it.
+    /// Statements of users.
     pub marks: Vec<HistoryMark>,
-    /// What two entries of the reference differ by in these runs, as a fraction: no smaller change counts. 0
-    /// without controls.
+    /// The difference between two entries of the reference in these runs, as a fraction: no smaller change
+    /// counts. 0 without controls.
     pub floor: f64,
 }
 

@@ -76,7 +76,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(path) = locked(&self.path).take() {
-            // What the failure was is told already.
+            // The failure itself was reported already.
             let _ = self.held.remove_file(&path);
         }
     }
@@ -220,7 +220,7 @@ fn claim(file: &File, path: &Path) -> Result<(), EngineError> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind the locks is right at every moment.
+    // A thread that panicked leaves the data behind a lock valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -229,7 +229,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct LedgerTail {
     /// Where the last whole entry ends.
     pub(super) whole_bytes: u64,
-    /// What follows.
+    /// Bytes behind the last whole record.
     pub(super) unread_bytes: u64,
 }
 
@@ -265,7 +265,7 @@ pub(super) fn read(
     let mut file = File::open(path).map_err(|e| EngineError::at("open the ledger", path, e))?;
     let fault = |e| EngineError::at("read the ledger", path, e);
     let total = file.metadata().map_err(fault)?.len();
-    // What is appended meanwhile is left out.
+    // Records appended during this read are left out.
     let campaign = read_from((&mut file).take(total), &mut take).map_err(fault)?;
     let (campaign, whole_bytes) = match campaign {
         Ok(first) => first,

@@ -146,7 +146,7 @@ pub(super) struct LedgerBlockReader<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What was read of a session's blocks; `None`: not read.
+/// A check per block of a session; `None`: not read.
 pub(super) type LedgerSessionChecks = Vec<Option<LedgerBlockCheck>>;
 
 impl LedgerBlockReader<'_> {
@@ -178,7 +178,7 @@ impl LedgerBlockReader<'_> {
             if sweep.left() == 0 || self.is_stopped() {
                 return Ok(sweep.judged);
             }
-            // What it still has in flight would get into the way of the next one.
+            // Requests still in flight would disturb the next session.
             drop(engine);
             engine = match open() {
                 Ok(again) if sweep.left() < left => again,
@@ -354,7 +354,7 @@ impl LedgerReadSweep<'_> {
         self.judged.iter().filter(|one| one.is_none()).count()
     }
 
-    /// What was read, when no more can be.
+    /// The blocks read so far, when no more can be read.
     fn given_up(self) -> LedgerSessionChecks {
         let judged = self.judged.into_iter();
         judged

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the ledger says may be found in each block, and the judgement of what was found.
+//! The legal contents of each block by the ledger, and the judgement of the block that was read.
 //!
 //! Legal in a block is the last write that was acknowledged and durable, and every later one that
 //! was submitted, whether it was acknowledged, failed, or never answered. Nothing else is.
@@ -36,7 +36,7 @@ struct Write {
     outcome: Option<LedgerCompletionStatus>,
 }
 
-/// What is known of a block.
+/// The writes to a block, as the ledger records them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LedgerBlockHistory {
     /// The last durable version; 0: none.
@@ -48,11 +48,11 @@ pub(super) struct LedgerBlockHistory {
     pub(super) seen: u64,
 }
 
-/// What is known of the blocks of a session.
+/// The same for all blocks of a session.
 #[derive(Debug)]
 pub(super) struct LedgerSessionHistory {
     pub(super) session: LedgerSession,
-    /// What its file or device is called in reports.
+    /// Name of its file or device in reports.
     pub(super) file: String,
     pub(super) blocks: Vec<LedgerBlockHistory>,
     /// Writes that have not ended, by operation.
@@ -65,14 +65,14 @@ pub(super) struct LedgerSessionHistory {
     pub(super) errors: u64,
 }
 
-/// What a ledger says.
+/// A ledger, read whole.
 #[derive(Debug, Default)]
 pub(super) struct LedgerHistory {
     pub(super) campaign: Option<LedgerHeader>,
     pub(super) targets: Vec<LedgerTarget>,
     pub(super) sessions: Vec<LedgerSessionHistory>,
     is_probing: bool,
-    /// What the ledger says and cannot be.
+    /// The first record that contradicts another one.
     fault: Option<String>,
 }
 
@@ -295,10 +295,10 @@ impl LedgerSessionHistory {
     }
 }
 
-/// What is to be said of a block.
+/// The judgement of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LedgerBlockVerdict {
-    /// What is there may be there.
+    /// Its contents are legal.
     Fine,
     /// A durable write is not there; why is said by the others.
     Missing,
@@ -322,7 +322,7 @@ pub(super) struct LedgerBlockCheck {
 }
 
 impl LedgerBlockCheck {
-    /// What could not be read.
+    /// The check of a block that could not be read.
     pub(super) const UNREADABLE: LedgerBlockCheck = LedgerBlockCheck {
         verdict: LedgerBlockVerdict::Bad(DataFlaw::Unreadable),
         bad_at: 0,
@@ -337,7 +337,7 @@ pub(super) struct LedgerBlockLocation<'a> {
     pub(super) session: &'a LedgerSession,
     /// First byte of the block.
     pub(super) offset: u64,
-    /// What is promised to be written at once.
+    /// Bytes that a target promises to write all or not at all.
     pub(super) atomic_bytes: u32,
 }
 
@@ -362,7 +362,7 @@ impl LedgerBlockLocation<'_> {
         Ok(stamp.version)
     }
 
-    /// What another campaign wrote: left from before this one, or while it ran.
+    /// A block that another campaign wrote, before this one or during it.
     fn stranger(&self, stamp: &DataCheckStamp) -> Result<u64, DataFlaw> {
         match stamp.origin.intended_at >= self.campaign.began_at {
             true => Err(DataFlaw::Foreign),

@@ -48,7 +48,7 @@ use session::{LedgerSessionContext, carry_out};
 use site::{LedgerOpenTarget, LedgerSessionTarget};
 pub use witness::witness;
 
-/// What is not full by then is not filled.
+/// Filling the blocks stops here, full or not.
 const FILL_MAX: Nanos = Nanos(600_000_000_000);
 
 /// How often progress is reported.
@@ -135,7 +135,7 @@ pub fn write(
     Ok(desk.account(&book, &probers))
 }
 
-/// What all sessions share.
+/// State shared by all sessions.
 struct LedgerSharedState<'a> {
     clock: HostClock,
     stop: &'a AtomicBool,
@@ -146,7 +146,7 @@ struct LedgerSharedState<'a> {
 }
 
 impl LedgerSessionCounters {
-    /// What filled the blocks is no probe.
+    /// Counts from here: filling the blocks is no probe.
     fn start(&self) {
         for counter in [&self.writes, &self.reads, &self.errors, &self.given_up] {
             counter.store(0, Ordering::Relaxed);

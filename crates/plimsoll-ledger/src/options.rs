@@ -42,7 +42,7 @@ pub struct LedgerWriteOptions {
     /// Whether what is in the files or on the devices already may be destroyed. Without it, files
     /// must be new, and devices are refused.
     pub destroy: bool,
-    /// What makes this campaign another than all others.
+    /// Number that tells this campaign's blocks from those of all others.
     pub seed: Seed,
 }
 

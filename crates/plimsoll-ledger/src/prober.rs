@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a session does: fills its blocks, then writes and reads them at a steady rate.
+//! A session: fills its blocks, then writes and reads them at a steady rate.
 //!
 //! The order that everything rests on: a write is in the ledger, durably, before it is submitted;
 //! its end is in the ledger, durably, before its block is used again and before a read is held
@@ -36,7 +36,7 @@ use plimsoll_engine::verify::{
 /// Blocks remembered as written lately, to be read soon.
 const RECENT_MAX: usize = 32;
 
-/// What a session has done so far. Read by others while it works.
+/// Counters of a session, read by others while it works.
 #[derive(Debug, Default)]
 pub(super) struct LedgerSessionCounters {
     pub(super) writes: AtomicU64,
@@ -50,7 +50,7 @@ pub(super) fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What a slot is doing.
+/// The state of a slot.
 #[derive(Debug, Default)]
 struct LedgerProbeSlot {
     /// Whether an operation is on its way.
@@ -62,9 +62,9 @@ struct LedgerProbeSlot {
     kind: Option<OpKind>,
     /// Blocks of the file.
     blocks: Range<usize>,
-    /// What was known of them when a read began.
+    /// Legal contents of the blocks when their read began.
     known: Vec<DataCheckSnapshot>,
-    /// What a read found.
+    /// Blocks that a read judged.
     found: u64,
 }
 
@@ -177,8 +177,8 @@ impl<'a> LedgerProber<'a> {
         self.bad
     }
 
-    /// What is still on its way will not be heard of any more. When all `is_over`, what was drawn ahead
-    /// and not yet due is forgotten: nobody was asked.
+    /// Requests still in flight will not be answered. When all `is_over`, requests that were drawn ahead and
+    /// are not yet due are forgotten: none was submitted.
     ///
     /// # Errors
     /// When the ledger cannot be written.

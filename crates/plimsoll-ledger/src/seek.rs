@@ -39,7 +39,7 @@ fn scan(
     result: &mut DataCheckResult,
     name: &str,
 ) -> std::io::Result<()> {
-    // What is wanted may lie across two pieces: the end of the one before is kept in front.
+    // A match may lie across two pieces: the end of the earlier one is kept in front.
     let kept = wanted.len() - 1;
     let mut piece = vec![0u8; kept + PIECE_BYTES];
     let (mut held, mut start) = (0, 0u64);

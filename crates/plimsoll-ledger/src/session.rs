@@ -15,7 +15,7 @@ use plimsoll_engine::recorder::SampleRecorder;
 /// How long a session waits before it opens its file or device again.
 const REOPEN_AFTER: Nanos = Nanos(100_000_000);
 
-/// What a session needs of the world.
+/// The clock, places and flags of a session.
 pub(super) struct LedgerSessionContext<'a, C> {
     pub(super) clock: &'a C,
     /// Opens the file or device.

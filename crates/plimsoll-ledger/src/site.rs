@@ -28,7 +28,7 @@ pub(super) struct LedgerOpenTarget {
 impl Drop for LedgerOpenTarget {
     fn drop(&mut self) {
         let mut made = std::mem::take(&mut *self.made()).into_iter();
-        // What the failure was is told already.
+        // The failure itself was reported already.
         let _ = match &self.ground {
             OpenTarget::Nfs(export) => export.remove(made),
             ground => ground.held().map(|held| {
@@ -44,7 +44,7 @@ pub(super) struct LedgerSessionTarget<'a> {
     pub(super) session: LedgerSession,
     path: PathBuf,
     len_max: u32,
-    /// What is known of the blocks of the file.
+    /// The history of each block of the file.
     pub(super) known: Arc<DataCheckRegister>,
 }
 

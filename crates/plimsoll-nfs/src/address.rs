@@ -30,7 +30,7 @@ pub struct NfsAddress {
     pub sync: bool,
 }
 
-/// What is wrong with an address, as a sentence.
+/// The fault of an address, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NfsAddressError {
     text: String,

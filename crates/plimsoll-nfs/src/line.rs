@@ -21,7 +21,7 @@ pub struct RpcConnection {
     out: Vec<u8>,
     sent: usize,
     inbox: Vec<u8>,
-    /// What has arrived and is not taken: `inbox[taken..have]`.
+    /// Start of the bytes that arrived and are not taken: `inbox[taken..have]`.
     taken: usize,
     have: usize,
     record_max: usize,

@@ -22,7 +22,7 @@ pub(crate) struct RpcProcedure {
 }
 
 impl RpcProcedure {
-    /// What a record that is sent calls; the mark of its length is in front.
+    /// The procedure that a record calls; the mark of its length is in front.
     pub(crate) fn of(record: &[u8]) -> Option<RpcProcedure> {
         let word = |at: usize| {
             let bytes = record.get(at..at + 4)?;

@@ -37,7 +37,7 @@ const NAMES_BYTES: u32 = 64 << 10;
 /// Pages of names of one directory at most: with 64 KiB each, tens of millions of names.
 const PAGES_MAX: u32 = 1 << 16;
 
-/// What is wrong, with what the system said.
+/// A fault with the system's words.
 pub(crate) fn fault(text: &str, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{text}: {source}"))
 }
@@ -47,7 +47,7 @@ pub(crate) fn fault(text: &str, source: &io::Error) -> io::Error {
 #[derive(Debug)]
 pub(crate) struct RpcStream {
     socket: TcpStream,
-    /// What the reply that is awaited answers.
+    /// The procedure that the awaited reply answers.
     called: Option<RpcProcedure>,
     /// Bytes of a call that are sent while others of it are not.
     sent: usize,
@@ -150,12 +150,12 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What is known of a file.
+/// The attributes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NfsAttributes {
     /// Its size.
     pub size_bytes: u64,
-    /// What it takes of the medium.
+    /// Bytes that it occupies on the medium.
     pub held_bytes: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
@@ -212,7 +212,7 @@ impl NfsSession {
     /// The file of a name in a directory.
     ///
     /// # Errors
-    /// What the server said, as the system's error; else the connection is broken.
+    /// The server's refusal as the system's error; else the connection is broken.
     pub fn find(
         &mut self,
         directory: &NfsFileHandle,
@@ -250,7 +250,7 @@ impl NfsSession {
         }
     }
 
-    /// What is known of a file.
+    /// The attributes of a file.
     ///
     /// # Errors
     /// As [`NfsSession::find`].
@@ -450,7 +450,7 @@ fn at<'a>(directory: &NfsFileHandle, name: &'a str) -> diropargs3<'a> {
     }
 }
 
-/// What the server gave, or its status as the system's error.
+/// The server's result, or its status as the system's error.
 fn take<T, E>(result: Result<Nfs3Result<T, E>, RpcError>) -> io::Result<T> {
     match result.map_err(broken)? {
         Nfs3Result::Ok(value) => Ok(value),
@@ -474,6 +474,6 @@ fn broken(error: RpcError) -> io::Error {
 pub struct NfsExportSpace {
     /// Size of the file system.
     pub size_bytes: u64,
-    /// What we may use of it.
+    /// Bytes of it that we may use.
     pub free_bytes: u64,
 }

@@ -105,7 +105,7 @@ impl NfsMount {
         self.root
     }
 
-    /// What one call may move.
+    /// The most that one call may move.
     #[must_use]
     pub fn limits(&self) -> NfsTransferLimits {
         self.limits

@@ -25,7 +25,7 @@ const NFS_VERSION: u32 = 3;
 /// Longest verifier of a server (RFC 5531).
 const VERIFIER_MAX: u32 = 400;
 
-/// What a server calls a file.
+/// A server's handle of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NfsFileHandle {
     bytes: [u8; HANDLE_MAX],
@@ -85,7 +85,7 @@ impl StableHow {
     }
 }
 
-/// What a call asks for. Any of these may be sent twice without harm.
+/// A call. Any of these may be sent twice without harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpcRequest {
     /// Bytes at an offset.
@@ -116,10 +116,10 @@ impl RpcRequest {
     }
 }
 
-/// What a server made of a call.
+/// A server's reply to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpcReply<'a> {
-    /// What was read.
+    /// Data of a read.
     Read {
         /// The bytes.
         data: &'a [u8],
@@ -132,10 +132,10 @@ pub enum RpcReply<'a> {
         count: u32,
         /// How durable they are.
         committed: StableHow,
-        /// What changes when the server forgets what is not durable.
+        /// A value that changes when the server forgets writes that are not durable.
         verifier: [u8; 8],
     },
-    /// What was written before is durable.
+    /// Earlier writes are durable.
     Committed {
         /// As for a write.
         verifier: [u8; 8],
@@ -449,7 +449,7 @@ impl<'a> RpcReplyReader<'a> {
         Ok(())
     }
 
-    /// What is said of a file before and after.
+    /// The attributes of a file before and after a change.
     fn change(&mut self) -> Result<(), RpcReplyError> {
         if self.flag()? {
             self.bytes(24)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the server answers, as types that the page's client knows, too: `web/src/generated/answers.ts` is
+//! The server's answers, as types that the page's client knows, too: `web/src/generated/answers.ts` is
 //! made from them, and a test compares it with what is committed.
 
 use crate::board::{NamedSeries, RunProgressFacts};
@@ -23,7 +23,7 @@ pub(crate) struct ServerFacts {
     pub(crate) history: bool,
     /// Who asks.
     pub(crate) user: String,
-    /// What that one may do.
+    /// The user's permissions.
     pub(crate) scopes: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct StackStepFacts {
     pub(crate) why: String,
 }
 
-/// What would bring a stack up.
+/// The steps that would bring a stack up.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StackPlanFacts {
@@ -143,7 +143,7 @@ pub(crate) struct SeriesPointFacts {
     pub(crate) high: Option<f64>,
     pub(crate) blocks: i64,
     pub(crate) revision: String,
-    /// What is other than at the point before: revision, settings, versions.
+    /// Changes since the point before: revision, settings, versions.
     pub(crate) changes: Vec<String>,
     pub(crate) acknowledged: Option<String>,
 }
@@ -161,7 +161,7 @@ pub(crate) struct SeriesChangeFacts {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) p_value: f64,
-    /// What is other there than at the points before: revision, settings, versions.
+    /// Changes there since the points before: revision, settings, versions.
     pub(crate) around: Vec<String>,
     pub(crate) acknowledged: Option<String>,
 }
@@ -173,7 +173,7 @@ pub(crate) struct SeriesPageFacts {
     pub(crate) series: SeriesFacts,
     pub(crate) points: Vec<SeriesPointFacts>,
     pub(crate) changes: Vec<SeriesChangeFacts>,
-    /// What the A/A controls of the reference admit, as a fraction: no smaller change counts.
+    /// The difference that A/A controls of the reference admit, as a fraction: no smaller change counts.
     pub(crate) floor: f64,
     /// Until when it is muted, and by whom.
     pub(crate) muted: Option<String>,
@@ -262,7 +262,7 @@ fn said(mark: &HistoryMark) -> String {
     }
 }
 
-/// What is other than it was.
+/// Changes between two points.
 fn changes(before: &HistoryPoint, after: &HistoryPoint) -> Vec<String> {
     let mut all = Vec::new();
     let mut other = |what: &str, before: &str, after: &str| {

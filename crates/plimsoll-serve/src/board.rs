@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one run from its events: how far it is, its seconds, and what is news for who watches.
+//! The state of one run, from its events: how far it is, its seconds, and news for whoever watches.
 
 use crate::columns::{SecondMetric, SecondRow, SeriesColumns, SeriesPoints};
 use plimsoll_core::event::{
@@ -50,7 +50,7 @@ pub(crate) struct SecondNews {
     errors: u64,
 }
 
-/// What is done at the moment.
+/// The trial that goes on.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TrialNow {
@@ -259,7 +259,7 @@ impl RunBoard {
     }
 
     fn ended(&mut self, result: &TrialResult) -> Vec<RunNews> {
-        // What was cut short is played again when the run is resumed.
+        // A trial that was cut short is played again when the run is resumed.
         self.trials_done += u64::from(!result.interrupted);
         self.spent_s += result.length.as_secs_f64() + result.prepare.as_secs_f64() + BESIDE_S;
         self.now = None;
@@ -283,7 +283,7 @@ impl RunBoard {
         }
     }
 
-    /// What the trials that are left take, if they are like those that ended. Virtual time tells nothing.
+    /// The time that the remaining trials take, if they are like those that ended; none in virtual time.
     fn ends_in_s(&self, planned: u64) -> Option<f64> {
         let is_virtual = |target: &str| target == "sim" || target.starts_with("sim(");
         let mut arms = self.manifest.arms.iter();

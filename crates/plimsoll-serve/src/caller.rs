@@ -6,7 +6,7 @@ use crate::error::RequestError;
 use axum::http::{Method, StatusCode};
 use plimsoll_history::{HistoryAuditEntry, HistoryCaller, HistoryScope, HistoryViewer};
 
-/// What the operator is called in the audit trail.
+/// The operator's name in the audit trail.
 const OPERATOR: &str = "operator";
 
 /// Who sends a request.
@@ -87,7 +87,7 @@ fn needed(method: &Method, path: &str) -> HistoryScope {
     let words: Vec<&str> = path.split('/').filter(|word| !word.is_empty()).collect();
     match (method.is_safe(), &words[..]) {
         (_, ["push", ..]) | (false, ["runs", _, "share"]) => HistoryScope::Push,
-        // What forms offer names the machine's disks and inventories.
+        // Forms offer the machine's disks and inventories by name.
         (true, ["catalogue" | "stacks", ..]) => HistoryScope::Run,
         (
             true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What forms may offer, as whoever starts the server knows it.
+//! The choices of forms, as whoever starts the server knows them.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct ServerCatalogue {
     pub workloads: Vec<WorkloadOffer>,
     /// Storage systems by name.
     pub stacks: Vec<StackOffer>,
-    /// What is put over them.
+    /// Layers over them.
     pub layers: Vec<LayerOffer>,
     /// Faults of servers.
     pub faults: Vec<FaultOffer>,
@@ -34,7 +34,7 @@ pub struct SettingOffer {
     pub name: String,
     /// Its value where none is given.
     pub value: String,
-    /// What it does, and what values look like.
+    /// Its effect, and the form of its values.
     pub text: String,
 }
 
@@ -44,9 +44,9 @@ pub struct SettingOffer {
 pub struct WorkloadOffer {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its load, in words.
     pub text: String,
-    /// What can be set.
+    /// Its settings.
     pub settings: Vec<SettingOffer>,
 }
 
@@ -56,15 +56,15 @@ pub struct WorkloadOffer {
 pub struct StackOffer {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// A description.
     pub text: String,
     /// The nodes that it has as it comes.
     pub nodes: u16,
-    /// What can be set.
+    /// Its settings.
     pub settings: Vec<SettingOffer>,
     /// Whether it can be made here.
     pub ready: bool,
-    /// What is missing here for it.
+    /// Programs and modules that it lacks here.
     pub missing: Vec<String>,
 }
 
@@ -74,13 +74,13 @@ pub struct StackOffer {
 pub struct LayerOffer {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its effect.
     pub text: String,
-    /// What can be set.
+    /// Its settings.
     pub settings: Vec<SettingOffer>,
     /// Whether it can be made here.
     pub ready: bool,
-    /// What is missing here for it.
+    /// Programs and modules that it lacks here.
     pub missing: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ pub struct LayerOffer {
 pub struct FaultOffer {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its effect.
     pub text: String,
 }
 

@@ -5,7 +5,7 @@
 /// Rows of a level that make one of the level above.
 const JOINED: usize = 16;
 
-/// What is measured each second.
+/// A figure of each second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SecondMetric {
@@ -18,7 +18,7 @@ pub(crate) enum SecondMetric {
 impl SecondMetric {
     const ALL: usize = 4;
 
-    /// What its values count, for axes.
+    /// The quantity of its values, for axes.
     pub(crate) fn quantity(self) -> &'static str {
         match self {
             SecondMetric::Iops => "operations per second",
@@ -270,7 +270,7 @@ mod tests {
         let near = columns.points(SecondMetric::P50, (10.0, 13.0), 100);
         assert_eq!(near.t, [10.5, 11.5, 12.5]);
         assert_eq!(near.mid, near.low);
-        // What was not measured has no points.
+        // A figure that was not measured has no points.
         let none = columns.points(SecondMetric::Bandwidth, (0.0, 5000.0), 100);
         assert_eq!(none, SeriesPoints::default());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes wrong: at the start, for who typed the command; later, for who sent a request.
+//! Errors: at the start, for whoever typed the command; later, for the sender of a request.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,13 +13,13 @@ pub enum ServeError {
     Usage {
         /// The sentence.
         text: String,
-        /// What to do about it.
+        /// How to mend it.
         hint: String,
     },
     /// Something could not be done.
     #[error("failed to {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
         /// With what.
         path: PathBuf,
@@ -59,7 +59,7 @@ impl ServeError {
     }
 }
 
-/// What a request is answered with that cannot be served: a sentence, and what to do about it.
+/// The answer to a request that cannot be served: a sentence, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestError {
     pub(crate) status: StatusCode,
@@ -76,7 +76,7 @@ impl RequestError {
         }
     }
 
-    /// What was sent cannot be done as it stands.
+    /// A request that cannot be carried out as it was sent.
     pub(crate) fn invalid(text: impl Into<String>) -> RequestError {
         RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     }

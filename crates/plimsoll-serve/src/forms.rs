@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const WORDS_MAX: usize = 32;
 const WORD_MAX: usize = 512;
 
-/// What a run is to be.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunKind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every request passes before anything is done for it: whom it was meant for, where it comes from, who
-//! sends it; and what every answer carries.
+//! Checks of every request before anything is done for it: whom it was meant for, where it comes from,
+//! who sends it; and what every answer carries.
 
 use crate::accept::PeerConnection;
 use crate::caller::RequestCaller;
@@ -33,7 +33,7 @@ const LISTING_TIME: Duration = Duration::from_secs(60);
 /// The same of what is pushed, where every wait for bytes has a limit of its own.
 const PUSH_TIME: Duration = Duration::from_secs(6 * 3600);
 
-/// What a page of ours may load and do.
+/// Sources that a page of ours may load.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
@@ -354,7 +354,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonForm<T> {
     }
 }
 
-/// What an address asks for behind its question mark.
+/// The query of an address.
 #[derive(Debug)]
 pub(crate) struct QueryForm<T>(pub(crate) T);
 

@@ -32,7 +32,7 @@ const LAST_LOOKS: u32 = 20;
 const ANSWER_MAX: u64 = 16 << 20;
 const ANSWER_TIME: Duration = Duration::from_secs(90);
 
-/// What a job is about.
+/// The run or stack of a job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobSubject {
     /// The run that it records.
@@ -239,7 +239,7 @@ impl JobBoard {
         }
     }
 
-    /// What the program answers as JSON; its exit code may tell of something bad in it.
+    /// The program's answer as JSON; its exit code may tell of something bad in it.
     pub(crate) async fn ask(&self, args: &[String]) -> Result<serde_json::Value, RequestError> {
         let failed = |error: std::io::Error| {
             RequestError::failed(format!("failed to start plimsoll: {error}"))
@@ -271,7 +271,7 @@ impl JobBoard {
     }
 }
 
-/// What the program said instead of an answer, as an error of its own words.
+/// The program's own words instead of an answer, as an error.
 pub(crate) fn said(words: &str) -> RequestError {
     let (text, hint) = words.split_once("\n  hint: ").unwrap_or((words, ""));
     let text = text.trim().trim_start_matches("error: ");
@@ -335,7 +335,7 @@ fn read_lines(from: impl Read, job: &ServerJob) {
 fn read_answer(out: Option<ChildStdout>) -> Vec<u8> {
     let mut answer = Vec::new();
     if let Some(out) = out {
-        // What is cut off is no JSON, which is said.
+        // A cut answer is no JSON, which is reported.
         let _ = out.take(ANSWER_MAX).read_to_end(&mut answer);
     }
     answer

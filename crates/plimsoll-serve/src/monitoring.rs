@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers of a system of monitoring, fetched one after the other into a file.
 //!
-//! What answers is not trusted: head, body, time and size are bounded, redirects are not followed, and the
+//! The peer is not trusted: head, body, time and size are bounded, redirects are not followed, and the
 //! token goes to the server that was named and to no other.
 
 use crate::remote::{RemoteError, RemoteServer};

@@ -32,13 +32,13 @@ pub enum RemoteError {
     Usage {
         /// The sentence.
         text: String,
-        /// What to do about it.
+        /// How to mend it.
         hint: String,
     },
     /// It was not reached, the connection broke, or what it answers is no answer.
     #[error("{reason}")]
     Away {
-        /// What was observed.
+        /// The cause.
         reason: String,
     },
 }
@@ -61,7 +61,7 @@ impl RemoteError {
 /// A server that is spoken to.
 pub(crate) struct RemoteServer {
     pub(crate) shown: String,
-    /// What the paths of its interface stand behind; empty, or begins with a slash.
+    /// The prefix of all paths of its interface; empty, or begins with a slash.
     pub(crate) base: String,
     pub(crate) authority: String,
     host: String,
@@ -171,7 +171,7 @@ impl RemoteServer {
     }
 }
 
-/// What encrypts, and whom it trusts.
+/// The encryption of a connection, and the certificates that it trusts.
 fn connector(ca: Option<&Path>) -> Result<TlsConnector, RemoteError> {
     let mut roots = RootCertStore::empty();
     match ca {

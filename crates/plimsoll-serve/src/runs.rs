@@ -142,7 +142,7 @@ pub(crate) struct ListedRun {
     pub(crate) lacks_answer: bool,
 }
 
-/// What a report says of a run as it was when its events had so many bytes.
+/// The answer of a report when its events had this many bytes.
 #[derive(Debug, Clone)]
 struct KnownAnswer {
     events_bytes: u64,
@@ -274,7 +274,7 @@ impl RunStore {
         let is_running = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
         let bytes = plimsoll_archive::events_bytes(&folder);
         let known = locked(&self.answers).get(id).cloned();
-        // What a run that goes on says so far is as old as the last look at it.
+        // The answer of a run that goes on is as old as the last look at it.
         let is_fresh = |known: &KnownAnswer| known.events_bytes == bytes || is_running;
         let known = known.filter(is_fresh);
         let is_complete = !is_running && plimsoll_archive::has_completed(&folder, manifest.format);
@@ -307,7 +307,7 @@ impl RunStore {
         Ok(known)
     }
 
-    /// What the report of a run says, if that is known.
+    /// The answer of a run's report, if it is known.
     pub(crate) fn known_answer(&self, run: &SeenRun) -> Option<AnswerFacts> {
         locked(&self.answers).get(run.id())?.answer.clone()
     }
@@ -460,7 +460,7 @@ fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool 
     true
 }
 
-/// What a list shows of a manifest. A report without trials has its title already.
+/// A manifest as a list shows it. A report without trials has its title already.
 fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
     // Which nobody has bounded, and titles do not have.
     manifest.blocks = manifest.blocks.min(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What all requests share.
+//! State that all requests share.
 
 use crate::caller::RequestCaller;
 use crate::catalogue::ServerCatalogue;
@@ -29,7 +29,7 @@ const STREAMS_EACH: usize = 6;
 const UPLOADS_MAX: usize = 8;
 const UPLOADS_EACH: usize = 2;
 
-/// What the server is started with.
+/// The options of a server.
 pub struct ServeOptions {
     /// Where run folders are.
     pub folder: PathBuf,
@@ -41,7 +41,7 @@ pub struct ServeOptions {
     pub token_file: Option<PathBuf>,
     /// Further addresses (`https://lab.example`) under which browsers reach it.
     pub origins: Vec<String>,
-    /// What forms may offer; asked again whenever somebody looks.
+    /// The choices of forms; asked again whenever somebody looks.
     pub catalogue: fn(&[String], &[String]) -> ServerCatalogue,
     /// Inventory files that forms may name.
     pub inventories: Vec<String>,
@@ -55,7 +55,7 @@ pub struct ServeOptions {
     pub version: &'static str,
     /// The name of this machine.
     pub host: String,
-    /// What an exit code of it means.
+    /// The meaning of its exit codes.
     pub meaning: fn(i32) -> &'static str,
     /// Says something on the terminal.
     pub say: fn(&str),
@@ -74,7 +74,7 @@ impl fmt::Debug for ServeOptions {
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) options: ServeOptions,
@@ -210,7 +210,7 @@ impl ServerState {
         self.origins.get().map_or(&[], Vec::as_slice)
     }
 
-    /// What forms may offer, worked out anew. Looks at the machine: not for the thread of requests.
+    /// The choices of forms, worked out anew. Looks at the machine: not for the thread of requests.
     pub(crate) fn look_up_catalogue(&self) -> Arc<ServerCatalogue> {
         let (inventories, targets) = (&self.options.inventories, &self.options.targets);
         let found = Arc::new(ServerCatalogue {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What threads and connections share: locks, and rows of news that several listen to.
+//! Locks, and rows of news that several connections listen to.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ struct KeptNews<T> {
     is_closed: bool,
 }
 
-/// What a listener gets.
+/// News for a listener.
 #[derive(Debug)]
 pub(crate) struct HeardNews<T> {
     pub(crate) news: Vec<T>,
@@ -66,7 +66,7 @@ impl<T: Clone> NewsRing<T> {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    /// What has come since number `from`, as far as it is kept.
+    /// News since number `from`, as far as they are kept.
     pub(crate) fn since(&self, from: u64) -> HeardNews<T> {
         let kept = locked(&self.kept);
         let skip = usize::try_from(from.saturating_sub(kept.first)).unwrap_or(usize::MAX);

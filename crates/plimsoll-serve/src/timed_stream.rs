@@ -27,7 +27,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// What came of a write: an error when it waits for too long.
+    /// The outcome of a write: an error when it waits for too long.
     fn in_time<T>(
         &mut self,
         context: &mut Context<'_>,

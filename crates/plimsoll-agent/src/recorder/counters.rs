@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What disks count, sampled at a fixed interval.
+//! Counters of disks, sampled at a fixed interval.
 //!
 //! Looks are due at whole intervals from the first one on, so that lateness does not add up. A
 //! sample carries the instant at which it was really taken, by the clock as it was at the
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// would both show.
 pub const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 
-/// What is sampled, and how often.
+/// The disks sampled, and how often.
 #[derive(Debug, Clone)]
 pub struct CounterCaptureOptions {
     /// Time between two looks, at least [`INTERVAL_MIN`].
@@ -90,7 +90,7 @@ impl CounterCaptureOptions {
     }
 }
 
-/// What every device has counted, by the kernel's names.
+/// The counters of every device, by the kernel's names.
 pub fn counted() -> Result<Vec<(String, DiskCounters)>, CliError> {
     let text = disks::statistics().map_err(doing(CliExitCode::Failed, "sample the disks"))?;
     devices_counted(&text).ok_or_else(|| {
@@ -101,7 +101,7 @@ pub fn counted() -> Result<Vec<(String, DiskCounters)>, CliError> {
     })
 }
 
-/// What is said of a clock that was set during a recording, beyond what time services correct bit by bit.
+/// The warning that a clock was set during a recording, beyond what time services correct bit by bit.
 fn clock_was_set(expected: Nanos, found: Nanos) -> Option<String> {
     let (by, way) = match found >= expected {
         true => (found.since(expected), "ahead"),

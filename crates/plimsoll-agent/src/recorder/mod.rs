@@ -37,7 +37,7 @@ pub trait CaptureSink {
     /// The recording begins.
     fn begin(&mut self, head: CaptureHeader) -> Result<(), CliError>;
 
-    /// What was recorded, and what the recording has come to.
+    /// Takes a batch of records, and the totals so far.
     fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError>;
 
     /// Whether more can be taken now. What is not taken is lost, and counted.

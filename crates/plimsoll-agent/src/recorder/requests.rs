@@ -29,7 +29,7 @@ const SETTLED: Nanos = Nanos(10_000_000);
 /// How often lost events are asked for: a file for each processor is read then.
 const LOST_EVERY: Nanos = Nanos::SECOND;
 
-/// What is traced.
+/// The devices traced, and where the trace goes.
 #[derive(Debug, Clone)]
 pub(super) struct RequestCaptureOptions {
     /// The kernel's names of the disks.
@@ -133,7 +133,7 @@ impl RequestCaptureOptions {
     }
 }
 
-/// What goes from the tracer to its taker, turn by turn.
+/// The hand-over from the tracer to its taker, turn by turn.
 struct RequestCaptureLoop<'a> {
     tracer: BlockTracer,
     capture: FtraceParser,
@@ -153,7 +153,7 @@ impl RequestCaptureLoop<'_> {
         if !self.taker.has_room() {
             return Ok(());
         }
-        // What got its time before this instant can be read now.
+        // Records with an earlier time can be read now.
         let now = monotonic();
         self.read()?;
         self.capture.settle(now.since(SETTLED).0, &mut self.fresh);

@@ -41,7 +41,7 @@ pub(super) fn settle(
     stop: &AtomicBool,
 ) -> Option<NeighbourDiskUse> {
     for place in places {
-        // What cannot be opened or synced shows in the trial itself.
+        // A place that cannot be opened or synced shows in the trial itself.
         if let Ok(file) = File::open(place) {
             let is_device = facts::is_block_device(place);
             let _ = match is_device {
@@ -69,7 +69,7 @@ pub(super) fn settle(
     let clock = SystemClock::new();
     let began = clock.now();
     let (mut last, mut quiet) = (bytes(), 0);
-    // What earlier trials left is done by then; the second half shows others.
+    // Writes left by earlier trials are done by then; the second half shows others.
     let mut half: Option<(Duration, Vec<DiskLook>)> = None;
     while quiet < QUIET_POLLS
         && clock.now().saturating_sub(began) < most

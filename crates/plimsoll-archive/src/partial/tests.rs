@@ -121,7 +121,7 @@ fn a_digest_is_that_of_the_files() {
     assert!(content_digest(&[folder.path().join("c")]).is_err());
 }
 
-/// What version 1.0 wrote of counters, of requests, and of a recording that was not there.
+/// Version 1.0 of counters, of requests, and of a recording that was not there.
 #[test]
 fn partial_results_of_format_1_0_are_read() {
     let bytes = include_bytes!("../../tests/partial/1.0.part");

@@ -42,13 +42,13 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Most folders of which it is kept that they take too much.
 const KEPT_MAX: usize = 1000;
 
-/// What draws.
+/// Draws pieces of run folders, each in a process of its own.
 #[derive(Debug)]
 pub(crate) struct RunDrawings {
     program: PathBuf,
     folder: PathBuf,
     shares: Arc<ShareBoard<String>>,
-    /// What took too much, with the bytes of its events then: it is not tried again.
+    /// Pieces that took too much, with the bytes of their events then: they are not tried again.
     too_much: Mutex<BTreeMap<DrawnPiece, u64>>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is drawn of run folders, and the process that does it: it reads folders that others made, so it may
+//! Pieces drawn of run folders, and the process that draws one: it reads folders that others made, so it may
 //! have only so much time and memory, and ends with the server.
 
 use crate::runs::AnswerFacts;
@@ -23,7 +23,7 @@ const MEMORY: u64 = 4 << 30;
 /// Most bytes of a request.
 const REQUEST_MAX: u64 = 64 << 10;
 
-/// What is drawn.
+/// A kind of drawing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum DrawnKind {
     /// The sentence that a report begins with.
@@ -36,11 +36,11 @@ pub(crate) enum DrawnKind {
     Export(String),
     /// Two runs held against each other.
     Diff,
-    /// What the history keeps of a run, for a reference.
+    /// The figures that the history keeps of a run, for a reference.
     Figures(Option<String>),
 }
 
-/// What is drawn of which folders below the one that is served.
+/// A drawing of some folders below the one that is served.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct DrawnPiece {
     pub(super) kind: DrawnKind,
@@ -75,7 +75,7 @@ impl DrawnPiece {
     }
 }
 
-/// What a piece of a report consists of: its answer, and the piece.
+/// A piece of a report: its answer, and the piece.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DrawnReport {
     pub(crate) answer: Option<AnswerFacts>,

@@ -87,7 +87,7 @@ fn what_the_server_trusts_is_trusted_by_what_it_starts() {
     let words = "run --output=D/1 --trust=./own.toml -- varmail ./own.toml";
     assert_eq!(args.join(" "), words);
     assert!(RunForm::of_args(&args, &trusting).is_some());
-    // What a folder of somebody else says is trusted by nobody.
+    // The trust that a foreign folder claims counts for nothing.
     assert!(RunForm::of_args(&args, &offered()).is_none());
 }
 

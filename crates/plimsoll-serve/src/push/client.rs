@@ -24,7 +24,7 @@ const ANSWER_MAX: usize = 8 << 20;
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
-/// What is pushed, and where to.
+/// A run to push, and its server.
 #[derive(Debug)]
 pub struct PushOptions {
     /// The run folder.
@@ -35,7 +35,7 @@ pub struct PushOptions {
     pub token: PushToken,
     /// Certificates (PEM) that are trusted instead of those of this machine.
     pub ca: Option<PathBuf>,
-    /// What was measured: a commit, a release.
+    /// The revision measured: a commit, a release.
     pub revision: String,
     /// The system that the others are divided by.
     pub reference: Option<String>,
@@ -78,7 +78,7 @@ pub enum PushError {
     Usage {
         /// The sentence.
         text: String,
-        /// What to do about it.
+        /// How to mend it.
         hint: String,
     },
     /// The server was not reached, or the connection broke.
@@ -86,7 +86,7 @@ pub enum PushError {
     Away {
         /// Its address.
         server: String,
-        /// What was observed.
+        /// The cause.
         reason: String,
     },
     /// The server refused.
@@ -94,7 +94,7 @@ pub enum PushError {
     Refused {
         /// Its words.
         text: String,
-        /// What to do about it.
+        /// How to mend it.
         hint: Option<String>,
     },
 }

@@ -20,7 +20,7 @@ const FILES_MAX: usize = 10_000;
 const PATH_MAX: usize = 255;
 const PART_MAX: usize = 128;
 const PARTS_MAX: usize = 4;
-/// What a file, a folder and a line of the list take on a disk beside bytes.
+/// Room on a disk of a file, a folder or a line of the list, beside its bytes.
 const ENTRY_BYTES: u64 = 4096;
 const LINE_BYTES: u64 = 128;
 /// Longest name of a revision or a system.
@@ -48,13 +48,13 @@ pub(crate) struct PushFile {
     pub(crate) sha256: String,
 }
 
-/// What is pushed.
+/// The list of a run's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushListing {
     /// Identifier of the run, as its manifest has it.
     pub(crate) run: String,
-    /// What was measured: a commit, a release.
+    /// The revision measured: a commit, a release.
     #[serde(default)]
     pub(crate) revision: String,
     /// The system that the others are divided by.
@@ -66,7 +66,7 @@ pub(crate) struct PushListing {
     pub(crate) files: Vec<PushFile>,
 }
 
-/// What the server answers to a list.
+/// The server's answer to a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PushAnswer {
     /// The digest.
@@ -93,7 +93,7 @@ fn too_large(text: String) -> RequestError {
 }
 
 impl PushListing {
-    /// What identifies the run: its files, in the order of their paths.
+    /// The digest that identifies the run: of its files, in the order of their paths.
     pub(crate) fn digest(&self) -> String {
         PushListing::digest_of(&self.files)
     }
@@ -114,7 +114,7 @@ impl PushListing {
         all.fold(0, u64::saturating_add)
     }
 
-    /// What it takes in the store: its bytes, its files and folders, and the list itself.
+    /// Room in the store: its bytes, its files and folders, and the list itself.
     pub(crate) fn takes(&self) -> u64 {
         let folders: BTreeSet<&str> = self
             .files

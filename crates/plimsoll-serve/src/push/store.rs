@@ -32,12 +32,12 @@ const MARK: &str = "pushed.json";
 const PUSHES: &str = ".pushes";
 const LISTING: &str = "listing.json";
 const RUN: &str = "run";
-/// What was not finished in so long is removed when the server starts.
+/// A push that was not finished in this time is removed when the server starts.
 const FORGOTTEN: Duration = Duration::from_secs(7 * 86_400);
 /// Largest mark and list that are read.
 const TEXT_MAX: u64 = 16 << 20;
 
-/// What is written beside the files of a pushed run: enough to make its row again.
+/// The mark beside the files of a pushed run: enough to make its row again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PushMark {
     pub(crate) owner: String,
@@ -122,7 +122,7 @@ fn age(of: &DirEntry) -> Duration {
     age.unwrap_or_default()
 }
 
-/// What the list of these files would be called.
+/// The digest of a list of these files.
 fn digest_of(folder: &Path) -> io::Result<String> {
     let mut found = Vec::new();
     walk(folder, "", &mut found)?;

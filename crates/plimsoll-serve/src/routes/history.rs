@@ -28,7 +28,7 @@ pub(super) struct SeriesListQuery {
     text: String,
 }
 
-/// What is said of a series.
+/// A user's statement about a series.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MarkForm {

@@ -31,9 +31,9 @@ use std::sync::Arc;
 /// Most bytes of a body.
 const BODY_MAX: usize = 64 << 10;
 
-/// What handlers share.
+/// State that handlers share.
 type SharedState = State<Arc<ServerState>>;
-/// What handlers answer.
+/// The answer of a handler.
 type Answer = Result<Response, RequestError>;
 
 pub(crate) fn router(state: &Arc<ServerState>) -> Router {
@@ -58,7 +58,7 @@ pub(crate) fn router(state: &Arc<ServerState>) -> Router {
         .with_state(Arc::clone(state))
 }
 
-/// What only those get who are let in.
+/// Routes for those who are let in.
 fn authorised(state: &Arc<ServerState>) -> Router<Arc<ServerState>> {
     Router::new()
         .route("/server", get(server))

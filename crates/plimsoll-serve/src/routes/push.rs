@@ -413,7 +413,7 @@ mod tests {
         least_rate: 10_000,
     };
 
-    /// What becomes of parts of so many bytes, one every 10 ms, of which there are a hundred.
+    /// The outcome of a hundred parts of this size, one every 10 ms.
     async fn came(part_bytes: usize) -> (u64, Result<(), StatusCode>) {
         let parts = stream::unfold(0, |number| async move {
             if number == 100 {

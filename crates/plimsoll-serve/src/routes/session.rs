@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::json;
 
-/// What a page shows to be let in.
+/// The token that lets a page in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenForm {

@@ -47,7 +47,7 @@ fn stack(told: &Value) -> StackFacts {
     };
     let lines = texts(told, "told");
     let node = |name: &str| {
-        // What a server says of itself begins with its name; what it lacks names it.
+        // A server's lines begin with its name; a line about something it lacks contains it.
         let about = |lines: &[&str]| {
             lines
                 .iter()

@@ -57,7 +57,7 @@ pub(super) async fn of_job(
     Ok(told_as(stream))
 }
 
-/// What a stream is allowed by: a share of all streams, a token that is valid, a run that its user may see.
+/// The right to a stream: a share of all streams, a token that is valid, a run that its user may see.
 struct StreamRight {
     state: Arc<ServerState>,
     caller: RequestCaller,
