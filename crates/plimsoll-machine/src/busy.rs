@@ -32,14 +32,14 @@ impl BusyWatch {
         BusyWatch { clock, first }
     }
 
-    /// What others did since it began.
+    /// Use by others since it began.
     #[must_use]
     pub fn others(&self) -> NeighbourUse {
         BusyLook::now(&self.clock).since(&self.first)
     }
 }
 
-/// What the kernel has counted until now.
+/// The kernel's counters until now.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct BusyLook {
     at: Duration,
@@ -73,7 +73,7 @@ impl BusyLook {
         }
     }
 
-    /// What others did since an earlier look by the same clock.
+    /// Use by others since an earlier look by the same clock.
     fn since(&self, first: &BusyLook) -> NeighbourUse {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let ours = self.ours.iter().map(|(process, ticks)| {
@@ -104,7 +104,7 @@ impl BusyLook {
     }
 }
 
-/// What others do in so long a time.
+/// Use by others in this time.
 #[must_use]
 pub fn during(length: Duration, clock: &dyn HostTimeSource) -> NeighbourUse {
     let first = BusyLook::now(clock);
@@ -136,7 +136,7 @@ pub fn busiest(
         .filter(|disk| disk.busy.0 > 0)
 }
 
-/// What the kernel has counted of a disk.
+/// The kernel's counters of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskLook {
     name: String,
@@ -210,7 +210,7 @@ fn is_marked(pid: u32) -> bool {
     environ::variable(pid, MARK_VARIABLE).is_some()
 }
 
-/// What `/proc/<pid>/stat` says of a process.
+/// The times of a process in `/proc/<pid>/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessTimes {
     is_kernel: bool,

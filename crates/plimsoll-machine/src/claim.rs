@@ -85,7 +85,7 @@ mod tests {
         };
         assert_eq!(pid, Some(std::process::id()));
         drop(first);
-        // What a test beside this one was just starting may share the lock for a moment.
+        // A process that a test beside this one is starting may share the lock for a moment.
         let clock = SystemClock::new();
         while !matches!(directory(dir.path()), ClaimOutcome::Ours(_)) {
             assert!(clock.now() < Duration::from_secs(60), "it was let go");

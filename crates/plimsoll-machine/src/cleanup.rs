@@ -12,12 +12,12 @@ use crate::memory_limit;
 use crate::orphans;
 use crate::raise::{RazeReport, raze, raze_sparing};
 
-/// What became of one journal.
+/// The outcome of razing one journal.
 #[derive(Debug)]
 pub struct RazedJournal {
     /// Its file.
     pub path: PathBuf,
-    /// What undoing came to, or why it was not begun.
+    /// The report of undoing, or why it was not begun.
     pub result: Result<RazeReport, JournalError>,
 }
 
@@ -50,7 +50,7 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Ve
 
 /// Which journal is undone when.
 ///
-/// What a run made on a stack goes with the stack, and waits for it: its servers may be dead or out of
+/// A run's resources on a stack go with the stack, and wait for it: its servers may be dead or out of
 /// reach, as a fault left them, and whoever looks at a file there then waits for ever. The run's
 /// programs end before, since the stack cannot be unmounted while they use it.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl RazeOrder {
 
     fn end_what_uses_stacks(&self, hosts: &mut dyn HostResolver, open: JournalOpener) {
         for path in &self.waiting {
-            // What fails or is refused here is tried, and told, when it is its turn.
+            // A failure or refusal here is tried again, and reported, when it is its turn.
             if let Ok(mut journal) = open(path, hosts.here().clock()) {
                 raze_sparing(&mut journal, hosts, &|action| {
                     is_below(&self.mounts, action)
@@ -214,7 +214,7 @@ fn raze_orphans(
     hosts: &mut dyn HostResolver,
     all: &mut Vec<RazedJournal>,
 ) -> io::Result<()> {
-    // What is on nodes is not found by marks here.
+    // Resources on nodes are not found by marks here.
     let is_stuck = |one: &&mut RazedJournal| match &one.result {
         Ok(razed) => !razed.errors.is_empty() && razed.errors.iter().all(|e| e.unreached.is_none()),
         Err(_) => false,

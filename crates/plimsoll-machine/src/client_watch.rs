@@ -174,7 +174,7 @@ pub fn watch_client(
     Some(used)
 }
 
-/// What has been seen so far.
+/// The use so far.
 struct ClientUseFold {
     first: MachineCounters,
     last: MachineCounters,

@@ -15,7 +15,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(30);
 /// Sector of the kernel's size files, whatever the device has.
 const SIZE_SECTOR_BYTES: u64 = 512;
 
-/// What is known of a block device.
+/// Facts of a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// The device itself, links followed.
@@ -99,7 +99,7 @@ fn look(at: &Path) -> impl FnOnce(io::Error) -> HostError {
     HostError::io("look at", at)
 }
 
-/// What the device carries, as far as its signatures say.
+/// Contents of the device, as far as its signatures tell.
 fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
     let Some(shown) = path.to_str() else {
         return vec!["its name is not valid UTF-8, so it cannot be checked".into()];
@@ -116,7 +116,7 @@ fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
                 .map(|kind| format!("it carries {kind}"))
                 .collect()
         }
-        // What could not be looked at may hold anything.
+        // A device that could not be looked at may hold anything.
         Err(error) => vec![format!("what it carries is unknown ({error})")],
     }
 }
@@ -162,7 +162,7 @@ impl Around {
         users
     }
 
-    /// What a device and its partitions hold besides signatures, and whether any of them is in
+    /// Contents of a device and its partitions besides signatures, and whether any of them is in
     /// use. A partition that nobody uses is lost by writing, but is in nobody's way.
     fn usage(&self, path: &Path, number: &str, system: &Path) -> (Vec<String>, bool) {
         let mut holds = self.users("it", path, number, system);

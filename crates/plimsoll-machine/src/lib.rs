@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What changes and looks at machines: hosts, agents on other machines, the journal, undoing.
+//! Changes of machines, and looks at them: hosts, agents on other machines, the journal, undoing.
 //!
 //! Invariants: every change of the machine is a [`plimsoll_core::plan::Plan`] carried out by a
 //! [`host::Host`] and journalled before it is done; whatever is in the journal can be undone, by

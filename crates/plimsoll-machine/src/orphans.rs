@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What carries our mark and stands in no journal: what was made by an undertaking whose journal was lost
+//! Resources with our mark that no journal names: those of an undertaking whose journal was lost
 //! or damaged.
 //!
 //! Only what says itself that it belongs to this state directory is looked at: processes that have
@@ -22,7 +22,7 @@ use crate::raise::{self, RazeError, RazeReport};
 /// How often it is tried: what hangs on a dead server goes once that has been taken away.
 const PASSES: usize = 2;
 
-/// What one lost undertaking left, and how it is taken away.
+/// The resources of one lost undertaking, and how they are taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrphanResources {
     /// Its directory, or the mark of its processes.
@@ -142,7 +142,7 @@ fn marked_directories(state: &StateDir) -> io::Result<Vec<(PathBuf, String)>> {
     Ok(found)
 }
 
-/// What lies on top goes first: mounts in the order opposite to that in which they were made, each with the
+/// The topmost goes first: mounts in the order opposite to that in which they were made, each with the
 /// loop device it is of, then other loop devices, processes, and the directory.
 fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<OrphanResources> {
     let shown = |path: &Path| path.to_string_lossy().into_owned();

@@ -32,7 +32,7 @@ struct PowerGauge {
     used_uj: f64,
 }
 
-/// What has readings of power on this machine, from when it was opened.
+/// A meter of power on this machine, from when it was opened.
 #[derive(Debug)]
 pub struct PowerMeter {
     counters: Vec<EnergyCounter>,
@@ -74,7 +74,7 @@ impl PowerMeter {
         }
     }
 
-    /// What was used so far, by source.
+    /// The energy used so far, by source.
     #[must_use]
     pub fn used(&self) -> Vec<EnergyUse> {
         let counters = self.counters.iter().map(|counter| EnergyUse {

@@ -34,7 +34,7 @@ pub struct AppliedPlan {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to undo '{action}': {source}")]
 pub struct RazeError {
-    /// What was to be done.
+    /// The action that was due.
     pub action: String,
     /// Where, if nobody could be asked for it there.
     pub unreached: Option<String>,
@@ -42,14 +42,14 @@ pub struct RazeError {
     pub source: HostError,
 }
 
-/// What undoing came to.
+/// The outcome of undoing.
 #[derive(Debug, Default)]
 pub struct RazeReport {
     /// Actions carried out.
     pub undone: usize,
-    /// What went wrong at first, and right in the end.
+    /// Errors that were mended in the end.
     pub warnings: Vec<RazeError>,
-    /// What is left; the journal stays, and undoing can be tried again.
+    /// Resources that are left; the journal stays, and undoing can be tried again.
     pub errors: Vec<RazeError>,
     /// Trouble with the journal itself.
     pub journal_errors: Vec<JournalError>,
@@ -62,7 +62,7 @@ impl RazeReport {
         self.errors.is_empty() && self.journal_errors.is_empty()
     }
 
-    /// What is left, in words: each action, and each node that could not be reached with what to do.
+    /// Resources that are left, in words: each action, and each node out of reach with what to do.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -88,13 +88,13 @@ impl RazeReport {
 /// undone, except what is named.
 #[derive(Debug)]
 pub struct RaiseError {
-    /// What the failed step was for.
+    /// The purpose of the failed step.
     pub why: String,
-    /// What it did.
+    /// Its action.
     pub action: String,
     /// Why it failed.
     pub source: StepError,
-    /// What undoing came to.
+    /// The outcome of undoing.
     pub razed: RazeReport,
 }
 
@@ -199,7 +199,7 @@ pub fn extend(
 ) -> Result<(), Box<RaiseError>> {
     introduce(hosts, journal.record());
     let from = journal.record().entries.len();
-    // What stands already is not left half changed.
+    // Finished steps are not left half changed.
     let (why, action, source) = match all_steps(journal, hosts, plan, (false, watch)) {
         Ok(()) => match journal.made(made) {
             Ok(()) => return Ok(()),
@@ -290,7 +290,7 @@ fn await_stoppably(
             return Err(StepError::Stopped);
         }
         let waited = hosts.here().clock().now().saturating_sub(began);
-        // What fails sooner is not what is waited for.
+        // A failure that comes sooner is not the end of the wait.
         if left_s == 0 || waited < Duration::from_secs(piece_s.into()) {
             return Err(error.into());
         }
@@ -401,8 +401,8 @@ fn one_pass(
     errors
 }
 
-/// What a node that is gone made on storage that others see, one of them removes. What it had for itself went
-/// with it, or stays there: nobody else can tell.
+/// Files of a lost node on storage that others see: one of the others removes them. Files of its own are gone
+/// with it, or stay there: no other node can tell.
 fn undo_elsewhere(hosts: &mut dyn HostResolver, node: &str, (id, action): (&str, &PlanAction)) {
     let is_of_storage = action.removed_path().is_some();
     if let Some(other) = hosts.stand_in(node).filter(|_| is_of_storage)
@@ -438,12 +438,12 @@ fn holds_needed(action: &PlanAction, node: &str, needed: &[(String, PathBuf)]) -
 pub struct JournalFile {
     /// Its file.
     pub path: PathBuf,
-    /// What it says, or why it cannot be read.
+    /// Its contents, or why they cannot be read.
     pub record: Result<JournalContents, JournalError>,
 }
 
 impl JournalFile {
-    /// What undoing it would do, in order, for people; empty for what cannot be read.
+    /// The steps of undoing it, in order, for people; empty for a journal that cannot be read.
     #[must_use]
     pub fn undo_steps(&self) -> Vec<String> {
         let steps = self.record.as_ref().map(JournalContents::to_undo);

@@ -188,7 +188,7 @@ fn processors(folder: &Path) -> Result<Vec<PathBuf>, HostError> {
     Ok(found)
 }
 
-/// What a processor's statistics say was lost: overwritten, or refused.
+/// Events lost by a processor's statistics: overwritten, or refused.
 fn lost_in(stats: &str) -> u64 {
     let counted = ["overrun:", "commit overrun:", "dropped events:"];
     let figures = stats.lines().filter_map(|line| {

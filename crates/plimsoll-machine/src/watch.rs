@@ -30,7 +30,7 @@ const STILL_BYTES: u64 = 4096;
 /// large one that the files do not lie on would hide the rest.
 const IDLE_TARGETS_MAX: usize = 64;
 
-/// What is watched of a system.
+/// The parts of a system that are watched.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerWatchScope<'a> {
     /// Its servers, by their processes.
@@ -42,7 +42,7 @@ pub struct ServerWatchScope<'a> {
     pub lustre: Option<&'a str>,
 }
 
-/// What was used meanwhile.
+/// The use during the watch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WatchedUse {
     /// By servers.
@@ -51,7 +51,7 @@ pub struct WatchedUse {
     pub client_programs: Vec<ServerUse>,
 }
 
-/// What one that is watched is.
+/// The kind of a watched server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchedKind {
     Server,
@@ -178,7 +178,7 @@ fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
     }
 }
 
-/// What one server has used so far.
+/// The use of one server so far.
 struct Look {
     name: String,
     kind: WatchedKind,

@@ -114,7 +114,7 @@ fn answer_all(
                 Ok(()) => continue,
                 Err(broken) => return broken,
             },
-            // What was to be stopped has ended of itself meanwhile.
+            // The task ended by itself before it was stopped.
             Ok(AgentRequest::Start(_) | AgentRequest::Halt) => continue,
             Ok(AgentRequest::Clock) => AgentResponse::Clock(player.now()),
             Ok(request) => answer(request, host, state),
@@ -337,7 +337,7 @@ fn undo(
 struct AgentProgramCopy {
     path: PathBuf,
     held: OwnedFd,
-    /// What we put there.
+    /// Files that we put there.
     ours: Vec<OsString>,
     /// Whether there is anything else.
     is_shared: bool,
@@ -381,7 +381,7 @@ impl AgentProgramCopy {
         is_ours.then_some(copied)
     }
 
-    /// What goes of it: the mark stays while something else is there.
+    /// Files to remove: the mark stays while something else is there.
     fn goes(&self) -> impl Iterator<Item = &OsString> {
         let names = self.ours.iter();
         names.filter(|name| *name != MARK_FILE || !self.is_shared)
@@ -402,7 +402,7 @@ fn is_of_copy(name: &OsStr) -> bool {
     copy.unwrap_or(name == MADE_FILE)
 }
 
-/// What [`forget_copy`] would remove.
+/// Files that [`forget_copy`] would remove.
 #[must_use]
 pub fn copied(state: &StateDir) -> Vec<PathBuf> {
     let Some(copied) = AgentProgramCopy::find(state) else {
@@ -422,7 +422,7 @@ pub fn forget_copy(state: &StateDir) {
         return;
     };
     let made = copied.ours.iter().any(|name| name == MADE_FILE);
-    // What stays for another reason than being used harms nobody, and goes the next time.
+    // A file that stays for another reason than being used harms nobody, and goes the next time.
     for name in copied.goes() {
         let _ = unlinkat(&copied.held, name, AtFlags::empty());
     }

@@ -25,9 +25,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// After so long without a report the agent says that it is alive.
 const ALIVE: Duration = Duration::from_secs(5);
 
-/// What carries out tasks on this machine.
+/// Carries out tasks on this machine.
 pub trait AgentTaskRunner: Send + Sync {
-    /// What the clock shows that instants are on.
+    /// The time on the clock that instants are on.
     fn now(&self) -> Nanos;
 
     /// Carries out a task.
@@ -37,7 +37,7 @@ pub trait AgentTaskRunner: Send + Sync {
     fn play(&self, task: AgentTask, turn: &AgentTaskContext) -> Result<AgentEvent, AgentFailure>;
 }
 
-/// What both ends of a task share.
+/// Flags that both ends of a task share.
 #[derive(Debug, Default)]
 struct TaskFlags {
     /// Set when the task is to end.
@@ -46,7 +46,7 @@ struct TaskFlags {
     waiting: AtomicUsize,
 }
 
-/// What a [`AgentTaskRunner`] is given besides its task.
+/// The surroundings of an [`AgentTaskRunner`]'s task.
 #[derive(Debug)]
 pub struct AgentTaskContext {
     flags: Arc<TaskFlags>,

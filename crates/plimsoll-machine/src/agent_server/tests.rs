@@ -283,7 +283,7 @@ fn a_task_is_prepared_started_at_its_instant_and_told_to_its_end() {
     let (mut answers, ended) = conversed(&requests, 5);
     assert_eq!(ended, Ok(()));
     answers.remove(0);
-    // What is asked while it prepares is answered before or after it says that it is prepared.
+    // A question during the preparation is answered before or after it reports that it is prepared.
     let prepared = told(AgentEvent::Prepared { took: Nanos(1) });
     assert!(answers.contains(&prepared), "{answers:?}");
     answers.retain(|answer| *answer != prepared);
@@ -305,7 +305,7 @@ fn a_task_is_stopped_by_word_and_by_the_end_of_the_connection() {
     let (answers, ended) = conversed(&[prove(), AgentRequest::Halt], 3);
     assert_eq!(ended, Ok(()));
     assert_eq!(answers[2], told(AgentEvent::Proved(None)));
-    // What is not a matter of the task is refused, and ends both.
+    // A request that does not belong to the task is refused, and ends both.
     let (_, ended) = served(&greeted(&[prove(), AgentRequest::IsRoot]));
     assert!(ended.unwrap_err().contains("request during a task"));
     // Without a word the task ends with its connection.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What disks did between looks that are closer together than the others: when they ended nothing, and
+//! Activity of disks between looks that are closer together than the others: when they ended nothing, and
 //! how much they ended with how much in flight.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use crate::host::counters::DeviceCounters;
 /// Classes of depth; the last one has no upper end.
 const DEPTHS_MAX: usize = 8;
 
-/// What has been seen of all disks.
+/// The looks at all disks so far.
 #[derive(Debug, Default)]
 pub(super) struct DiskLooks(BTreeMap<String, SeenDisk>);
 
-/// What has been seen of one.
+/// The looks at one disk.
 #[derive(Debug, Default)]
 struct SeenDisk {
     last: DeviceCounters,
@@ -56,7 +56,7 @@ impl DiskLooks {
         self.0.values_mut().for_each(SeenDisk::end_second);
     }
 
-    /// What came of it.
+    /// Pauses and completions of a disk.
     pub(super) fn end(&mut self, name: &str) -> (Option<DiskPauses>, Vec<DiskAtDepth>) {
         let Some(mut disk) = self.0.remove(name) else {
             return (None, Vec::new());

@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// What the kernel calls the list, as `acl(5)` means it.
+/// The kernel's name of the list, as `acl(5)` means it.
 const NAME: &str = "system.posix_acl_access";
 
 /// Longer lists are not read; who has one may write.
@@ -57,7 +57,7 @@ fn read(bytes: &[u8]) -> Vec<AclWriter> {
         let number = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
         (half(0), half(2), number)
     });
-    // What the mask does not allow is allowed to no user or group of the list.
+    // A right outside of the mask belongs to no user or group of the list.
     let mask = entries.clone().find(|(tag, ..)| *tag == MASK);
     let allowed = mask.map_or(u16::MAX, |(_, allowed, _)| allowed);
     let writing = entries.filter(|(_, allows, _)| allows & allowed & WRITE != 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What carries agents to other machines (`srun`, `mpiexec`, copies of a program on this one), as a command
-//! of ours that must not outlive us.
+//! Programs that bring agents to other machines (`srun`, `mpiexec`, copies of a program on this one), as a
+//! command of ours that must not outlive us.
 //!
 //! Between it and us stands a keeper: our agent with the word `carry`. It holds the other end of a pipe, so
 //! it notices when this process ends, however it ends, and then ends what it started and undoes what was
@@ -40,7 +40,7 @@ const END_LIMIT: Duration = Duration::from_secs(20);
 const UNDO_LIMIT: Duration = Duration::from_secs(60);
 const KEEPER_LIMIT: Duration = Duration::from_secs(90);
 
-/// What a keeper is asked to do.
+/// The order to a keeper.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CarryOrder {
@@ -253,7 +253,7 @@ fn start_all(search: &SearchPath, order: &CarryOrder) -> Result<Vec<Child>, Host
     Ok(children)
 }
 
-/// What commands of ours do not get, but this one does.
+/// Variables that this command gets and our other commands do not.
 fn ticket_of_ours() -> BTreeMap<String, String> {
     let ticket = std::env::var(super::TICKET_VARIABLE).ok();
     ticket

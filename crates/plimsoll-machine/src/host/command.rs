@@ -122,7 +122,7 @@ impl HostCommand<'_> {
             .stdin(Stdio::null());
         match self.state {
             Some(state) => command.env(STATE_VARIABLE, state),
-            // What we were started with ourselves says nothing of it.
+            // Our own variable is about the program that started us.
             None => command.env_remove(STATE_VARIABLE),
         };
         command
@@ -222,7 +222,7 @@ impl HostCommand<'_> {
         log: &Path,
         serves_disks: bool,
     ) -> Result<Child, HostError> {
-        // What daemons say is nobody's business but ours; a link in its place is not followed.
+        // The output of daemons is ours alone; a link in its place is not followed.
         let out = File::options()
             .write(true)
             .create(true)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel has counted of this machine until now: processors, the threads of this program,
+//! The kernel's counters of this machine until now: processors, the threads of this program,
 //! links, TCP, disks. Looks only; one look reads a dozen small files.
 //!
 //! Formats: `Documentation/filesystems/proc.rst`, `admin-guide/iostats.rst`, `admin-guide/md.rst`
@@ -108,7 +108,7 @@ pub fn cpu_count() -> u32 {
     plimsoll_core::num::saturating_u32(cpus(&text).len() as u64)
 }
 
-/// What all devices have counted.
+/// The counters of all devices.
 #[must_use]
 pub fn disks_now() -> BTreeMap<String, DeviceCounters> {
     devices(&disks::statistics().unwrap_or_default())
@@ -152,7 +152,7 @@ fn cpus(text: &str) -> BTreeMap<u32, u64> {
     text.lines().filter_map(one).collect()
 }
 
-/// What the scheduler has counted of every thread of this program.
+/// The scheduler's counters of every thread of this program.
 fn threads() -> BTreeMap<u32, (u64, u64)> {
     let folder = fs::read_dir("/proc/self/task").into_iter().flatten();
     let one = |entry: fs::DirEntry| {
@@ -269,7 +269,7 @@ fn array_syncs(text: &str) -> Vec<String> {
         }
         let is_under_way = |action: &&&str| {
             let words = format!("{action} =");
-            // What only waits for its turn shows no figures.
+            // A command that waits for its turn shows no figures.
             line.contains(&words)
         };
         if let Some(action) = ACTIONS.iter().find(is_under_way) {

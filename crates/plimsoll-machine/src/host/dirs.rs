@@ -31,7 +31,7 @@ const PRIVATE: u32 = 0o700;
 /// Most bytes of a mark file; ours have some fifty.
 const MARK_BYTES: u64 = 4096;
 
-/// What a mark file says: the identifier of the journal, then how many of the directories above
+/// The text of a mark file: the identifier of the journal, then how many of the directories above
 /// were made for this one, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mark {
@@ -93,7 +93,7 @@ pub(crate) fn make(path: &Path, id: &str) -> Result<(), HostError> {
     }
     let above = path.parent().unwrap_or(Path::new("/"));
     if rustix::process::geteuid().is_root() {
-        // What root makes in a place of another user could be led anywhere; others risk only theirs.
+        // Another user could lead root's directories anywhere; others risk only their own files.
         places::check_way(above)?;
     }
     let mark = Mark {
@@ -145,7 +145,7 @@ fn make_parents(dir: &Path) -> io::Result<usize> {
 /// Removes up to `parents` directories above `path`, as long as they are empty.
 fn remove_empty_parents(path: &Path, parents: usize) {
     for dir in path.ancestors().skip(1).take(parents) {
-        // What others have put there keeps it, and those above.
+        // Files of others keep it, and those above.
         if fs::remove_dir(dir).is_err() {
             return;
         }
@@ -179,7 +179,7 @@ pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), 
     remove(path, id)
 }
 
-/// What identifies the file system of a path, also when it is mounted again.
+/// The identity of the file system of a path, also when it is mounted again.
 #[must_use]
 pub fn file_system_of(path: &Path) -> Option<String> {
     let known = rustix::fs::statvfs(path).ok()?.f_fsid;
@@ -437,7 +437,7 @@ mod tests {
         let error = remove_of(&dir, "another", "a").unwrap_err().to_string();
         assert!(error.contains("raze --forget-node"), "{error}");
         remove_of(&dir, &here, "a").unwrap();
-        // What is there is ours by its mark, however its file system is called now.
+        // The directory is ours by its mark, however its file system is called now.
         make(&dir, "a").unwrap();
         remove_of(&dir, "another", "a").unwrap();
         assert!(!dir.exists());
@@ -478,7 +478,7 @@ mod tests {
         let error = make(&theirs.join("more"), "a").unwrap_err().to_string();
         assert!(error.contains("belongs to user 12345"), "{error}");
         assert!(!carries_our_mark(&theirs.join("ours"), "a"));
-        // What was made before goes all the same.
+        // Directories made before go all the same.
         remove(&theirs.join("ours"), "a").unwrap();
         assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
     }

@@ -22,7 +22,7 @@ const NO_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "dr
 /// Most disks that an error lists: it must stay readable on a large machine.
 const LISTED_MAX: usize = 40;
 
-/// What the kernel has counted of every device, as it prints it.
+/// The kernel's counters of every device, as it prints them.
 ///
 /// # Errors
 /// When the kernel does not report it.

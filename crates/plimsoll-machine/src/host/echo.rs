@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::HostTimeSource;
 
-/// What an echo request carries: a number of ours, so that answers to others are not taken for ours.
+/// The payload of an echo request: a number of ours, so that answers to others are not taken for ours.
 const COOKIE: [u8; 8] = *b"plimsoll";
 
 /// Bytes of the header.
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn an_answer_is_known_by_its_number_and_its_cookie() {
         let mut packet = request(false, 7, 0);
-        // What was sent with its own checksum adds up to nothing.
+        // A packet with its own checksum adds up to nothing.
         assert_eq!(checksum(&packet), 0);
         assert!(!is_answer(&packet, 7), "a request is no answer");
         packet[0] = 0;

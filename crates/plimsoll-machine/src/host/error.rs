@@ -50,13 +50,13 @@ pub enum HostError {
     OnNode {
         /// The node.
         node: String,
-        /// What went wrong there, with what to do.
+        /// The fault there, with what to do.
         what: String,
     },
     /// We will not do this.
     #[error("refused to {what}: {why}")]
     Refused {
-        /// What was asked.
+        /// The request.
         what: String,
         /// Why not, and what to do.
         why: String,
@@ -70,9 +70,9 @@ pub enum HostError {
     /// The system said no.
     #[error("could not {what}: {source}")]
     Io {
-        /// What was tried, with the object.
+        /// The action, with its object.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -99,7 +99,7 @@ impl HostError {
     }
 }
 
-/// What to do about a program, or a module of one, that is missing.
+/// The remedy for a missing program, or a missing module of one.
 #[must_use]
 pub fn remedy_of(program: &str) -> String {
     match program {

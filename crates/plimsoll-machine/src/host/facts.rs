@@ -48,7 +48,7 @@ pub fn machine() -> MachineFacts {
         kernel: system.release().to_string_lossy().into_owned(),
         cpu: model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().into()),
         cpus,
-        // What a group of processes may not use is not there for it.
+        // Memory that a group of processes may not use is not there for it.
         ram_bytes: (info.totalram * u64::from(info.mem_unit))
             .min(memory_group::limit_bytes().unwrap_or(u64::MAX)),
         cpu_governor: fs::read_to_string(governor)
@@ -275,8 +275,8 @@ fn n_btrfs_devices(number: &str) -> usize {
         .map_or(0, Iterator::count)
 }
 
-/// What the device with this number has read and written: held against what a client moved, it
-/// shows whether a cache answered.
+/// Bytes that the device with this number has read and written: compared with the bytes of a client, they
+/// show whether a cache answered.
 ///
 /// # Errors
 /// When the kernel has no statistics of it.

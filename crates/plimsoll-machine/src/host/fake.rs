@@ -16,7 +16,7 @@ use super::clock::{HostTimeSource, SystemClock};
 use super::error::HostError;
 use super::{DeviceFlushCount, Host, HostProcessUsage, StrangerReport};
 
-/// What exists on the pretended machine.
+/// The state of the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FakeState {
     /// Directories we made, by the journal they belong to.
@@ -62,7 +62,7 @@ pub enum FakeWhen {
 pub struct FakeHost {
     /// Everything asked for so far, as text.
     pub asked: Vec<String>,
-    /// What exists now.
+    /// The state now.
     pub state: FakeState,
     /// Actions (counted from 0 over the life of the host) that fail.
     pub failing: BTreeMap<usize, FakeWhen>,
@@ -72,7 +72,7 @@ pub struct FakeHost {
     pub mounted: BTreeSet<String>,
     /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
-    /// What processes have used, by their mark, look by look; the last stays.
+    /// The use of processes, by their mark, look by look; the last stays.
     pub usages: BTreeMap<String, Vec<HostProcessUsage>>,
     /// Looks at each mark so far.
     looks: RefCell<BTreeMap<String, usize>>,
@@ -80,7 +80,7 @@ pub struct FakeHost {
     pub flushes: Vec<u64>,
     /// Looks at the flushes so far.
     flush_looks: Cell<usize>,
-    /// What another user gains on it.
+    /// The gains of another user on it.
     pub stranger: StrangerReport,
     /// Types of file systems that the kernel can mount.
     pub file_systems: BTreeSet<String>,
@@ -305,7 +305,7 @@ fn change_network(state: &mut FakeState, action: &PlanAction) -> Result<(), Host
     Ok(())
 }
 
-/// What a mount of an array is noted by.
+/// The name under which a mount of an array is noted.
 fn array(files: &[String]) -> String {
     format!("array of {}", files.join(", "))
 }

@@ -81,7 +81,7 @@ pub(crate) fn make_secret(path: &Path, id: &str) -> Result<(), HostError> {
     private(path, line.as_bytes(), id)
 }
 
-/// What a small file in a directory of ours says, which may be that of another journal: a run takes the
+/// The text of a small file in a directory of ours, which may be that of another journal: a run takes the
 /// certificates of a stack to its clients.
 pub(crate) fn read_ours(path: &Path) -> Result<String, HostError> {
     if !path.parent().is_some_and(dirs::is_ours_alone) {
@@ -154,7 +154,7 @@ pub(crate) fn lies_in_ours_alone(path: &Path, id: &str) -> bool {
     dir.is_some_and(|dir| dirs::carries_our_mark(dir, id))
 }
 
-/// What lies at a path itself, not where it leads to if it is a link.
+/// The entry at a path itself, not the file that a link leads to.
 fn look(path: &Path) -> Result<Option<Metadata>, HostError> {
     match path.symlink_metadata() {
         Ok(data) => Ok(Some(data)),

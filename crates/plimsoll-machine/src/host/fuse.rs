@@ -20,7 +20,7 @@ pub(super) const FUSE_CONTROL: &str = "/sys/fs/fuse/connections";
 /// Time between two looks at the requests that wait.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What there was to do about a connection.
+/// The step that ended a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FuseRelease {
     /// Nothing: it is no FUSE file system of ours, or its server answers.
@@ -32,7 +32,7 @@ pub(super) enum FuseRelease {
 }
 
 impl FuseRelease {
-    /// What to add to an error about it.
+    /// A note for an error about it.
     pub(super) fn note(self) -> String {
         match self {
             FuseRelease::Nothing => String::new(),

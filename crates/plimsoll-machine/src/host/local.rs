@@ -250,7 +250,7 @@ impl LocalHost {
         }
         let names_device =
             |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(text) if names_device(text));
-        // What users name themselves may format plain files.
+        // Programs that users name may format plain files.
         let names_ours = is_trusted
             || cmd
                 .args
@@ -761,7 +761,7 @@ fn names_device(word: &str) -> bool {
     let is_device = |text: &str| {
         let path = Path::new("/").join(text);
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        // What is not there has no real path; its parts have one all the same.
+        // A path that does not exist has no real path; its parts have one all the same.
         let mut plain = PathBuf::new();
         for part in path.components() {
             match part {

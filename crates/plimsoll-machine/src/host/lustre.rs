@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a Lustre client reports: the targets its file system is spread over, how new files are
-//! striped, and what was moved to and from each target. Looks only, by `lfs` and `lctl`.
+//! Reports of a Lustre client: the targets its file system is spread over, how new files are
+//! striped, and the bytes moved to and from each target. Looks only, by `lfs` and `lctl`.
 //!
-//! What they write is read with limits; where they are missing or say something else, the reason
+//! Their output is read with limits; where they are missing or print something else, the reason
 //! stands among the facts.
 
 use plimsoll_core::target::{StorageTarget, TargetFacts};
@@ -81,8 +81,8 @@ fn check_length(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What `lfs df` lists: in each line a target, its KiB in all, used and free, the share that is used,
-/// and where it is mounted. Of a target that is away it says so behind a colon.
+/// The targets that `lfs df` lists: in each line a target, its KiB in all, used and free, the share used, and
+/// its mount point. A target that is away has a note behind a colon.
 fn targets(text: &str) -> Result<Vec<StorageTarget>, String> {
     check_length(text)?;
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn targets(text: &str) -> Result<Vec<StorageTarget>, String> {
     Ok(found)
 }
 
-/// What `lfs getstripe -d` says of a directory, in words. It writes names with a colon, each followed
+/// The striping of a directory by `lfs getstripe -d`, in words. It writes names with a colon, each followed
 /// by its value; of files in several parts those of each part.
 fn striping(text: &str) -> Result<String, String> {
     check_length(text)?;
@@ -152,8 +152,8 @@ fn striping(text: &str) -> Result<String, String> {
     Ok(format!("each file over {over} in {stripes}"))
 }
 
-/// What `lctl get_param osc.*.stats` lists: for each connection to a target a line with its name and
-/// `.stats=`, then one for each counter: name, samples, the word `samples`, unit, and of the values
+/// The counters that `lctl get_param osc.*.stats` lists: for each connection to a target a line with its name
+/// and `.stats=`, then one for each counter: name, samples, the word `samples`, unit, and of the values
 /// the smallest, the largest and the sum. A target may have several connections: one for each mount.
 fn traffic(text: &str) -> Result<BTreeMap<String, u64>, String> {
     check_length(text)?;

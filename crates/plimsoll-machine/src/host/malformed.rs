@@ -26,7 +26,7 @@ const ANSWER: Duration = Duration::from_millis(20);
 /// Longest answer that is looked at.
 const ANSWER_BYTES: usize = 512;
 
-/// What a message is made like.
+/// The form of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Like {
     Garbage,

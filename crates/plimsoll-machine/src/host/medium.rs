@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the bytes of a target end up on: which disks, how they are attached, and whether it is memory.
+//! The medium below a target: which disks, how they are attached, and whether it is memory.
 //! Looks only.
 
 use std::fs;
@@ -37,7 +37,7 @@ const ATTACHMENTS: [(&str, &str); 9] = [
 /// Layers that are followed at most: deeper ones are nobody's.
 const LAYERS_MAX: usize = 8;
 
-/// What lies below a place.
+/// The medium below a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageMedium {
     /// How its disk is attached, or what it is made of: `virtio`, `loop device over /x`.
@@ -48,7 +48,7 @@ pub struct StorageMedium {
     pub disks: Vec<String>,
 }
 
-/// What lies below a directory, a file or a block device.
+/// The medium below a directory, a file or a block device.
 #[must_use]
 pub fn below(path: &Path) -> StorageMedium {
     let mut medium = StorageMedium::default();
@@ -195,7 +195,7 @@ fn say(medium: &mut StorageMedium, words: String) {
     }
 }
 
-/// What kind of memory a device of this name is, if it is one.
+/// The kind of memory of a device of this name, if it is memory.
 fn memory_device(name: &str) -> Option<&'static str> {
     let numbered = |begin: &str| {
         let rest = name.strip_prefix(begin);
@@ -230,7 +230,7 @@ fn unmounted_in(table: &str, mounted: &[PathBuf], directory: &Path) -> Option<Pa
         .map(|point| PathBuf::from(mounts::unescape(point)));
     let around = points.filter(|point| directory.starts_with(point));
     let nearest = around.max_by_key(|point| point.components().count())?;
-    // What is mounted at or below the point, around the directory, is what is written to.
+    // Writes go to the mount at or below the point, around the directory.
     let is_there = |point: &PathBuf| point.starts_with(&nearest) && directory.starts_with(point);
     (!mounted.iter().any(is_there)).then_some(nearest)
 }

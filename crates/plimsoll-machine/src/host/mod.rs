@@ -5,7 +5,7 @@
 //! carries our mark in its environment, so it is found again without any note of its number.
 //! Undoing actions succeed when there is nothing to undo. What lacks our mark (a mark file in a
 //! directory, a twin beside a file) is never removed.
-//! What is to be done, and in which order, is not decided here.
+//! The actions and their order are not decided here.
 
 mod acl;
 pub mod agent;
@@ -122,7 +122,7 @@ pub trait Host {
     /// Numbers of the living processes that carry exactly this mark.
     fn marked(&self, mark: &str) -> Vec<u32>;
 
-    /// What the processes that carry exactly this mark have used so far.
+    /// The use so far of the processes that carry exactly this mark.
     fn usage(&self, mark: &str) -> HostProcessUsage;
 
     /// Bytes moved to and from each object storage target of the Lustre file system of this name since
@@ -141,14 +141,14 @@ pub trait Host {
     /// When not everything could be looked at.
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
-    /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does
-    /// not; nothing of another self-test.
+    /// The gains of another user of the machine against the promise of [`StackSelfTest::Closed`];
+    /// none against another self-test.
     ///
     /// # Errors
     /// When it cannot be tried.
     fn strange(&self, closed: &StackSelfTest) -> Result<StrangerReport, HostError>;
 
-    /// What a command says that looks at something and ends soon.
+    /// The output of a command that looks at something and ends soon.
     ///
     /// # Errors
     /// When it may not be run, or does not end with 0.

@@ -16,7 +16,7 @@ pub(crate) struct HostMountInfo {
     pub(crate) options: String,
     /// Type of file system.
     pub(crate) file_system: String,
-    /// What is mounted.
+    /// The device or file system that is mounted.
     pub(crate) source: String,
 }
 

@@ -72,9 +72,9 @@ pub(super) fn make_bridge(
     ip(host, id, &["link", "set", name, "up"])
 }
 
-/// What closes the network of a bridge. Rules of routing would not: a socket that is bound to the bridge
-/// passes them, as broadcasts and IPv6 do. What no process sends (answers of the kernel, its NFS client)
-/// goes out.
+/// The rules that close the network of a bridge. Rules of routing would not: a socket that is bound to the
+/// bridge passes them, as broadcasts and IPv6 do. Packets of the kernel itself (its answers, its NFS client)
+/// go out.
 fn wall(bridge: &str) -> String {
     format!(
         r#"table inet {bridge} {{

@@ -82,7 +82,7 @@ impl fmt::Debug for HostPool {
     }
 }
 
-/// What became of the attempt to reach a node.
+/// The outcome of the attempt to reach a node.
 #[derive(Debug)]
 enum Reached {
     Local(LocalHost),

@@ -34,7 +34,7 @@ pub enum PlaceError {
     Foreign {
         /// The place.
         path: PathBuf,
-        /// What on the way to it is not ours.
+        /// The part of the path that is not ours.
         at: PathBuf,
         /// Why not, and what to do.
         why: String,
@@ -44,7 +44,7 @@ pub enum PlaceError {
     Io {
         /// At what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -153,7 +153,7 @@ struct HostPathWalker {
     /// Where it has come to.
     at: PathBuf,
     open: OwnedFd,
-    /// What is not there.
+    /// The rest of the path, which does not exist.
     rest: VecDeque<OsString>,
 }
 
@@ -340,7 +340,7 @@ fn is_private_in(groups: &str, users: &str, (gid, uid): (u32, u32)) -> bool {
         && !users.lines().any(is_other)
 }
 
-/// What lies at a name in a held directory, not where it leads to.
+/// The entry of this name in a held directory, not the file that a link leads to.
 pub(crate) fn look(at: &OwnedFd, name: impl rustix::path::Arg) -> Result<Stat, Errno> {
     rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -434,7 +434,7 @@ mod tests {
         }
         symlink("round", base.path().join("round")).unwrap();
         assert!(check_way(&base.path().join("round/x")).is_err());
-        // What a link leads to is looked at like everything else.
+        // The file behind a link is looked at like all others.
         chmod(&dir, 0o777);
         assert!(check_way(&base.path().join("link/deep")).is_err());
     }

@@ -137,7 +137,7 @@ fn local_address(line: &str) -> Option<IpAddr> {
     )
 }
 
-/// What the descriptors of a process lead to.
+/// The files behind the descriptors of a process.
 fn sockets_of(pid: u32) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -208,7 +208,7 @@ mod tests {
         assert!(listening(std::process::id()).contains(&here));
         assert_ne!(find_free(port, 2).unwrap(), port);
         drop(listener);
-        // What a test beside this one was just starting may share the socket for a moment.
+        // A process that a test beside this one is starting may share the socket for a moment.
         let clock = SystemClock::new();
         while let Err(error) = check_free(port) {
             assert!(clock.now() < Duration::from_secs(60), "{error}");

@@ -293,7 +293,7 @@ fn signal(pid: u32, mark: &str, signal: Signal) {
     let Some(Ok(process)) = process else {
         return;
     };
-    // What is read now is this process's own, or the process is gone and the signal meets nobody.
+    // The mark read now is this process's own, or the process is gone and the signal meets nobody.
     if carries(pid, mark) {
         let _ = pidfd_send_signal(&process, signal);
     }

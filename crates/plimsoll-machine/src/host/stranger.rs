@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What another user of this machine gains from a stack, found out as he would: by a thread that is
+//! The gains of another user of this machine from a stack, found out as he would: by a thread that is
 //! that user, without any right or secret.
 //!
 //! Invariants: nothing is changed, neither on the machine nor on what is served; every wait is bounded.
@@ -25,13 +25,13 @@ use super::{command, loops, mounts, ports, processes};
 /// The user `nobody`, who owns nothing.
 const NOBODY: u32 = 65_534;
 
-/// What a stranger could gain.
+/// The possible gains of a stranger.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StrangerReport {
-    /// What he gained, each completing "another user could …".
+    /// His gains, each completing "another user could …".
     pub gained: Vec<String>,
-    /// What listens and was not asked, since its protocol is not known here.
+    /// Listeners that were not tried, since their protocol is not known here.
     pub unknown: Vec<String>,
     /// Directories and disks that he tried to look into.
     pub places: usize,
@@ -48,7 +48,7 @@ struct Door {
     program: String,
 }
 
-/// What asking at a door came to.
+/// The answer at a door.
 enum DoorAnswer {
     Refused,
     Gained(String),
@@ -162,7 +162,7 @@ fn disks(dirs: &[String]) -> Vec<PathBuf> {
     let mounted = mounts::mounts().unwrap_or_default();
     let mounted = mounted.into_iter().filter(|mount| is_below(&mount.point));
     let sources = mounted.map(|mount| PathBuf::from(mount.source));
-    // What FUSE mounts names /dev/fuse as its source, which everyone may open and which holds no data.
+    // FUSE mounts name /dev/fuse as their source, which everyone may open and which holds no data.
     let devices = sources.filter(|source| holds_data(source));
     let loops = loops::all().unwrap_or_default().into_iter();
     let loops = loops

@@ -26,7 +26,7 @@ use super::error::HostError;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
-/// What a timed program is given.
+/// The order of a timed program.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTimedJob<'a> {
     /// Program and arguments.
@@ -39,10 +39,10 @@ pub struct HostTimedJob<'a> {
     pub limit: Duration,
 }
 
-/// What a timed program gave.
+/// The result of a timed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostTimedResult {
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub output: String,
     /// From its start to its end.
     pub wall: Duration,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What processes have used so far, from `/proc`. Looks only.
+//! The use of processes so far, from `/proc`. Looks only.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -14,7 +14,7 @@ pub struct DeviceFlushCount {
     pub count: u64,
 }
 
-/// What the processes of one mark have used since they began.
+/// The use of the processes of one mark since they began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostProcessUsage {
@@ -45,7 +45,7 @@ impl HostProcessUsage {
     }
 }
 
-/// What these processes have used; those that are gone count nothing.
+/// The use of these processes; those that are gone count nothing.
 pub(crate) fn of(pids: &[u32]) -> HostProcessUsage {
     pids.iter()
         .filter_map(|&pid| of_one(pid))

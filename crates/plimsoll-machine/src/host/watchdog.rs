@@ -44,7 +44,7 @@ pub fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> Plan
         .env(READY, ready)
 }
 
-/// What to watch.
+/// The processes to watch, and the command to start when they are gone.
 #[derive(Debug)]
 pub struct HostWatchdog {
     portal: SocketAddr,

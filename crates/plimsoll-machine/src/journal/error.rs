@@ -13,7 +13,7 @@ pub enum JournalError {
     /// The undertaking is under way or standing already.
     #[error("there is a journal of {kind} already at {}", path.display())]
     Exists {
-        /// What it is.
+        /// Its kind.
         kind: JournalScope,
         /// Its file.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum JournalError {
     /// Somebody works with it, or with what it made, at this moment.
     #[error("{kind} is in use by another plimsoll{}; wait for it or end it", process(*pid))]
     InUse {
-        /// What it is.
+        /// Its kind.
         kind: JournalScope,
         /// Its file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum JournalError {
     /// It is to be used, and not all of it is there.
     #[error("{kind} is not up: it was taken down or left unfinished; see: plimsoll stack status")]
     NotStanding {
-        /// What it is.
+        /// Its kind.
         kind: JournalScope,
     },
     /// The directory it is in is not ours.
@@ -59,11 +59,11 @@ pub enum JournalError {
     /// The system said no.
     #[error("could not {verb} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action.
         verb: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -36,7 +36,7 @@ use crate::host::{HostProcessId, HostTimeSource, places};
 use lock::LOCK_WAIT;
 use record::JournalLine;
 
-/// What an undertaking is.
+/// The kind of an undertaking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalScope {
@@ -44,7 +44,7 @@ pub enum JournalScope {
     Stack(String),
     /// A run of this name, which is worth nothing without the program that runs it.
     Run(String),
-    /// What a node does of the undertaking with this identifier, which is another machine's.
+    /// A node's part of the undertaking with this identifier, which is another machine's.
     Part(String),
     /// The virtual machines of this machine, which stay when the program that started them ends.
     Machines,
@@ -82,7 +82,7 @@ pub struct JournalHeader {
     pub format: FormatVersion,
     /// Identifier: in marks, in mark files, in names on the network.
     pub id: String,
-    /// What is undertaken.
+    /// The kind of the undertaking.
     pub kind: JournalScope,
     /// Who does it.
     pub owner: HostProcessId,
@@ -90,7 +90,7 @@ pub struct JournalHeader {
     pub began_at: String,
     /// The directory it makes available, if any.
     pub mount_dir: Option<String>,
-    /// What was asked for, when it is a stack.
+    /// The request, when it is a stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<StackRequest>,
     /// The machines that a run works on besides this one, or the virtual machines that were made.
@@ -208,7 +208,7 @@ impl Journal {
         record: JournalContents,
         whole: u64,
     ) -> Result<Journal, JournalError> {
-        // What follows must not be glued to a torn line.
+        // The next line must not be glued to a torn one.
         file.set_len(whole)
             .map_err(JournalError::io("repair", path))?;
         file.seek(SeekFrom::End(0))
@@ -220,7 +220,7 @@ impl Journal {
         })
     }
 
-    /// What it says so far.
+    /// The contents so far.
     #[must_use]
     pub fn record(&self) -> &JournalContents {
         &self.record
@@ -408,7 +408,7 @@ fn open_journal(path: &Path, how: OFlags) -> Result<File, JournalError> {
     }
 }
 
-/// What a locked journal says, now that nobody else changes it, and the length of its whole part.
+/// The contents of a locked journal, which nobody else changes now, and the length of its whole part.
 fn read_locked(file: &mut File, path: &Path) -> Result<(JournalContents, u64), JournalError> {
     lock::check_same(file, path).map_err(JournalError::io("open", path))?;
     file.seek(SeekFrom::Start(0))

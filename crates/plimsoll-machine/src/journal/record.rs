@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a journal says: its lines, read and added up.
+//! The contents of a journal: its lines, read and added up.
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{PlanAction, PlanReadinessCheck, PlanStep, StackNodes, StackOutputs};
@@ -41,7 +41,7 @@ pub(super) enum JournalLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalChange {
-    /// What it is called: `grow`.
+    /// Its name: `grow`.
     pub verb: String,
     /// Who does it.
     pub owner: HostProcessId,
@@ -58,14 +58,14 @@ pub struct JournalEntry {
     pub undone: bool,
 }
 
-/// What a journal says.
+/// The contents of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalContents {
     /// Its header.
     pub header: JournalHeader,
     /// Steps intended, in order.
     pub entries: Vec<JournalEntry>,
-    /// What the steps made.
+    /// The outputs of the steps.
     pub made: Option<StackOutputs>,
     /// Whether all steps were done.
     pub standing: bool,

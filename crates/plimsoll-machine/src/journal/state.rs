@@ -84,7 +84,7 @@ impl StateDir {
             .join(format!("{pid}_{started_ticks}_{boot}.tmp"))
     }
 
-    /// What processes that are gone were preparing when they ended. Files that only look like it are
+    /// Files that processes which are gone were preparing. Files that only look like them are
     /// not ours.
     ///
     /// # Errors

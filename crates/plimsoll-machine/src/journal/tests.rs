@@ -205,7 +205,7 @@ fn what_is_no_file_of_its_own_is_no_journal_and_hangs_nobody() {
     let place = |name: &str| state.journals().join(name);
     let link = place("run-link.jsonl");
     std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
-    // What any user can make out of a program of root's that waits.
+    // Any user can make this out of a program of root's that waits.
     let proc = place("run-proc.jsonl");
     std::os::unix::fs::symlink("/proc/self/cmdline", &proc).unwrap();
     let second = place("run-second.jsonl");
@@ -313,7 +313,7 @@ fn a_journal_removed_and_begun_anew_while_waiting_is_not_the_same() {
         let copy = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, copy).unwrap();
-        // What has the old name is another file now, and the old one has no name.
+        // The old name belongs to another file now, and the old file has no name.
         drop(journal);
     });
     assert!(opened.unwrap_err().is_absent());

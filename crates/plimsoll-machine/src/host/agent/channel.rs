@@ -90,7 +90,7 @@ impl<S: AgentStream> AgentChannel<S> {
         self.frames.trust();
     }
 
-    /// What is waited on until something comes; `None` when something has come already.
+    /// The descriptor to wait on until something comes; `None` when something has come already.
     pub(crate) fn waits_on(&self) -> Option<BorrowedFd<'_>> {
         let has_some = self.frames.has_message() || self.stream.holds_input();
         (!has_some).then(|| self.stream.input())

@@ -43,7 +43,7 @@ pub struct AgentHost {
     trusted: BTreeMap<String, Vec<String>>,
 }
 
-/// What all copies of a host share.
+/// The connection that all copies of a host share.
 #[derive(Debug)]
 struct AgentLink {
     connection: AgentConnection,
@@ -201,7 +201,7 @@ impl AgentHost {
     }
 
     fn act(&self, request: &AgentRequest, action: &PlanAction) -> Result<(), HostError> {
-        // What moves whole disks says how long it may take.
+        // An action that moves whole disks names its own limit.
         let limit = match action {
             PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. } => cmd.limit_s,
             _ => 0,
@@ -260,7 +260,7 @@ impl Drop for AgentLink {
     }
 }
 
-/// What cannot fail in the trait answers "no" when the connection is lost; whoever needs to
+/// Questions that cannot fail in the trait get "no" when the connection is lost; whoever needs to
 /// distinguish the two looks with [`AgentHost::check`] first, as [`super::super::HostPool`] does.
 impl Host for AgentHost {
     fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {

@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    /// What a shell says of a node's directory.
+    /// A shell's words about a node's directory.
     fn found(dir: &Path) -> String {
         let line = look_line(dir.to_str().unwrap(), "abc");
         let search = SearchPath::new("".as_ref());

@@ -17,7 +17,7 @@ const HEAD: usize = 8;
 /// most results have some hundred kilobytes, those of series with many phases some megabytes.
 pub const MESSAGE_MAX: usize = 64 << 20;
 
-/// What is wrong with a stream of frames.
+/// The fault of a stream of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// It does not begin as ours do.

@@ -28,7 +28,7 @@ impl fmt::Debug for AgentSecret {
     }
 }
 
-/// What an agent is asked. One answer follows each, except where other words stand.
+/// A request to an agent. One answer follows each, unless its comment names others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentRequest {
@@ -47,7 +47,7 @@ pub enum AgentRequest {
         id: String,
         /// The step.
         step: Box<PlanStep>,
-        /// What the file says that it copies, if it does.
+        /// The text of the file that it copies, if it copies one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<AgentSecret>,
         /// Programs that commands of this journal may name besides those of recipes.
@@ -80,15 +80,15 @@ pub enum AgentRequest {
     KnowsFileSystem(String),
     /// Are actions carried out as root?
     IsRoot,
-    /// What is below this directory?
+    /// The facts of this directory.
     Target(String),
-    /// What is this export, seen from there?
+    /// The facts of this export, seen from there.
     Export(String),
-    /// What have the processes with this mark used?
+    /// The use of the processes with this mark.
     Usage(String),
     /// How often did the disk below this directory flush?
     Flushes(String),
-    /// What does this command say?
+    /// The output of this command.
     Look {
         /// Identifier of the journal it is asked for.
         id: String,
@@ -102,7 +102,7 @@ pub enum AgentRequest {
         /// The texts.
         texts: Vec<String>,
     },
-    /// What does another user gain of what this self-test says that he does not?
+    /// The gains of another user, against the promise of this self-test.
     Strange(Box<StackSelfTest>),
     /// So many free ports in a row.
     FreePorts {
@@ -111,9 +111,9 @@ pub enum AgentRequest {
         /// How many.
         count: u16,
     },
-    /// What machine is it?
+    /// The facts of the machine.
     Machine,
-    /// What does the clock show that instants are on?
+    /// The time on the clock that instants are on.
     Clock,
     /// Do this with the data plane. [`AgentResponse::Told`] follows, as often as there is something to
     /// report, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
@@ -127,7 +127,7 @@ pub enum AgentRequest {
     Bye,
 }
 
-/// What an agent answers.
+/// An agent's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentResponse {
@@ -150,15 +150,15 @@ pub enum AgentResponse {
     Target(Box<TargetFacts>),
     /// A port.
     Port(u16),
-    /// What processes have used.
+    /// The use of processes.
     Usage(HostProcessUsage),
     /// How often a disk was flushed, where that is counted.
     Flushes(Option<DeviceFlushCount>),
     /// Where a text stands, if anywhere.
     Place(Option<String>),
-    /// What another user gains.
+    /// The gains of another user.
     Stranger(StrangerReport),
-    /// What a command said.
+    /// The output of a command.
     Said(String),
     /// A command was carried out and did not end with 0.
     Ended {
@@ -171,7 +171,7 @@ pub enum AgentResponse {
     },
     /// Facts of the machine.
     Machine(Box<MachineFacts>),
-    /// What the clock shows.
+    /// The time on the clock.
     Clock(Nanos),
     /// Reports of a task.
     Told(Box<AgentEvent>),

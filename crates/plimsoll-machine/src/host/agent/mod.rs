@@ -34,10 +34,10 @@ pub use stream::AgentStream;
 /// Directory in a node's directory that holds the copy of the program.
 pub(crate) const COPY_DIR: &str = "plimsoll-agent";
 
-/// What the mark file in [`COPY_DIR`] says: no journal made that.
+/// The text of the mark file in [`COPY_DIR`]: no journal made that directory.
 pub(crate) const COPY_MARK: &str = "plimsoll-agent";
 
-/// What the agent says first, as a line: from here on nobody but it reads what is sent.
+/// The agent's first line: from here on only the agent reads the input.
 pub(crate) const READY_LINE: &str = "plimsoll-agent";
 
 /// File in [`COPY_DIR`] that says that the node's directory was made for it, and goes with it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What messages go over: a pipe each way, or a connection that brings its own way of reading.
+//! The stream of messages: a pipe each way, or a connection that brings its own way of reading.
 
 use std::fmt;
 use std::io;
@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// A stream each way. Reads and writes may fail with [`io::ErrorKind::WouldBlock`]: then they are tried
 /// again once the descriptor is ready.
 pub trait AgentStream: fmt::Debug + Send {
-    /// What is waited on before a read.
+    /// The descriptor to wait on before a read.
     fn input(&self) -> BorrowedFd<'_>;
 
-    /// What is waited on before a write.
+    /// The descriptor to wait on before a write.
     fn output(&self) -> BorrowedFd<'_>;
 
     /// Whether a read would give something that has come already.

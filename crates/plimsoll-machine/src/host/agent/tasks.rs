@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a controller asks of an agent that plays. See [`crate::agent_server::AgentTaskRunner`].
+//! A controller's requests to an agent that plays. See [`crate::agent_server::AgentTaskRunner`].
 
 use plimsoll_core::clock_offset::{ClockOffset, RoundTrip};
 use plimsoll_core::load::{AgentEvent, AgentTask};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ssh says when it cannot connect, as one error with what to do.
+//! The messages of ssh when it cannot connect, as one error with what to do.
 
-/// What `ssh` writes, what it means, and what to do.
+/// A message of `ssh`, and its meaning with what to do.
 const KNOWN: [(&str, &str); 9] = [
     (
         // Its warning is long; this line of it is near the end.
@@ -47,7 +47,7 @@ const KNOWN: [(&str, &str); 9] = [
     ),
 ];
 
-/// What is wrong, from what the command wrote; its own words when they are not known.
+/// The fault in our words, from the command's output; its own words when they are not known.
 pub(super) fn in_words(words: &str) -> String {
     let known = KNOWN.iter().find(|(sign, _)| words.contains(sign));
     match known {

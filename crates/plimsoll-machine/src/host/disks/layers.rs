@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What devices are made of, and which of them are ways to the same disk, as the kernel reports it.
+//! The parts of devices, and which of them are ways to the same disk, as the kernel reports it.
 //!
 //! Names are those that PCP gives: volumes of the device mapper and arrays by the names their users
 //! gave them, a disk that is reached on several ways by its world-wide name.
@@ -27,7 +27,7 @@ pub struct DeviceLayerCache {
     known: BTreeMap<String, DeviceLayerInfo>,
 }
 
-/// What is known of a device.
+/// The layers of a device.
 #[derive(Debug, Clone)]
 struct DeviceLayerInfo {
     layer: DeviceKind,
@@ -49,7 +49,7 @@ impl Default for DeviceLayerCache {
 }
 
 impl DeviceLayerCache {
-    /// What is recorded of devices that have counted this: those that are `wanted` by the kernel's
+    /// The devices to record, of those with these counters: the `wanted` ones by the kernel's
     /// names, or all whole disks, their partitions, volumes and arrays; and, where several of them
     /// are ways to the same disk, that disk.
     pub fn found(
@@ -168,7 +168,7 @@ impl DeviceLayerCache {
         given.unwrap_or_else(|| name.into())
     }
 
-    /// What a multipath device lies on are ways to its disk, whatever these say of themselves.
+    /// The devices below a multipath device are ways to its disk, whatever they say of themselves.
     fn note_ways(&mut self, volume: &str) {
         let folder = self.folder(volume);
         let Some(uuid) = line(&folder.join("dm/uuid")) else {

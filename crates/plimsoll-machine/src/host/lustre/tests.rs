@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the programs of Lustre write, well and badly, and programs that pretend to be them.
+//! Outputs of the programs of Lustre, whole and damaged, and programs that pretend to be them.
 
 use super::*;
 use crate::host::{SearchPath, SystemClock};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is open to others is found, whatever it is; what is closed is not called open.
+//! An open way is found, whatever it is; a closed one is not called open.
 
 use super::*;
 use rustix::process::geteuid;

@@ -80,7 +80,7 @@ pub(super) fn open_of(ways: &[DoorWay]) -> Vec<String> {
             .map(|way| (way, scope.spawn(|| way.is_open())))
             .collect();
         let open = tries.into_iter().filter_map(|(way, tried)| {
-            // What could not be tried is no way in.
+            // A way that could not be tried is no way in.
             let is_open = tried.join().is_ok_and(|tried| tried.unwrap_or(false));
             is_open.then(|| way.words())
         });
