@@ -572,8 +572,8 @@ fn every_run_is_on_a_page_of_the_list_and_found_by_words() {
 }
 
 #[test]
-fn a_million_seconds_are_drawn_at_once() {
-    const ROWS: u64 = 1_000_000;
+fn a_run_of_days_is_drawn_at_once() {
+    const ROWS: u64 = 300_000;
     let server = TestServer::start();
     folders::long(&server.runs().join("long"), ROWS);
     let address = "/api/v1/runs/long/series?metric=p99&points=1000";
@@ -588,7 +588,7 @@ fn a_million_seconds_are_drawn_at_once() {
     let points = whole["series"][0]["t"].as_array().expect("points").len();
     assert!((900..=1000).contains(&points), "{points}");
     let (_, again) = timed(|| {
-        server.get("/api/v1/runs/long/series?metric=iops&from=5000&to=900000&points=1000")
+        server.get("/api/v1/runs/long/series?metric=iops&from=5000&to=270000&points=1000")
     });
     eprintln!(
         "{ROWS} seconds: first picture {took:?} (read: {}), beside it another request {beside:?}, all read \
