@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// A command. In its words `@` stands for the number of the round, so that each writes new names.
+#[derive(Clone, Copy)]
 pub(crate) struct LastingCommand {
     pub(crate) words: &'static [&'static str],
     /// Files that it writes, over those of their name.
@@ -15,6 +16,26 @@ pub(crate) struct LastingCommand {
     /// Roughly how long it takes, in milliseconds.
     pub(crate) takes_ms: u64,
 }
+
+/// Commands that are killed elsewhere, or have nothing to leave: each with the test or the reason.
+pub(crate) const NOT_KILLED_HERE: &[(&str, &str)] = &[
+    ("completions", "it only prints"),
+    ("doctor", "it only looks"),
+    (
+        "failover",
+        "a_failover_that_is_killed_is_reported_and_resumed",
+    ),
+    (
+        "history",
+        "it reads a database, and writes an export as report does",
+    ),
+    ("man", "it writes pages from the program itself"),
+    ("new", "it writes one small file at once"),
+    ("push", "team::kills"),
+    ("team", "each change is one transaction of the database"),
+    ("vm", "it needs virtual machines: vm"),
+    ("workloads", "it only prints"),
+];
 
 const fn writes(words: &'static [&'static str], files: &'static [&'static str]) -> LastingCommand {
     LastingCommand {
@@ -110,6 +131,10 @@ pub(crate) const WRITERS: &[LastingCommand] = &[
         &["diff", "done", "done", "--html", "out@.html"],
         &["out@.html"],
     ),
+    writes(
+        &["merge", "mon.part", "-o", "out@.toml", "--force"],
+        &["out@.toml"],
+    ),
 ];
 
 /// Those that write run folders.
@@ -202,6 +227,28 @@ pub(crate) const OTHERS: &[LastingCommand] = &[
         2_000,
     ),
     works(&["record", "-o", "rec@", "--for", "1s"], 1_200),
+    works(&["repro", "experiment.toml", "-o", "rep@"], 1_000),
+    works(
+        &[
+            "gate",
+            "--against",
+            "target",
+            "--candidate",
+            "other",
+            "-w",
+            "randwrite,size=1m",
+            "--for",
+            "200ms",
+            "--warmup",
+            "0s",
+            "--no-verify",
+            "--blocks",
+            "6",
+            "-o",
+            "gate@",
+        ],
+        4_000,
+    ),
     works(
         &[
             "ledger",
@@ -265,6 +312,25 @@ pub(crate) const ON_STACKS: &[LastingCommand] = &[
         ],
         2_500,
     ),
+    runs(
+        &[
+            "layers",
+            "nbd",
+            "-w",
+            "randwrite,size=8m",
+            "--for",
+            "200ms",
+            "--warmup",
+            "0s",
+            "--blocks",
+            "2",
+            "--size",
+            "300M",
+            "-o",
+            "run@",
+        ],
+        4_000,
+    ),
 ];
 
 impl LastingCommand {
@@ -284,6 +350,42 @@ impl LastingCommand {
         self.words.join(" ")
     }
 }
+
+/// Two parts of simulated systems, a table of one figure, and a question.
+const EXPERIMENT: &str = r#"format = "1.0"
+name = "small"
+title = "Two parts"
+
+[source]
+author = "plimsoll's tests"
+year = 2026
+published = "nothing"
+
+[[part]]
+name = "first"
+what = "reads"
+quick = { run = ["compare", "sim(flash)", "sim(disk)", "-w", "randread,size=1m", "--blocks", "2", "--for", "300ms", "--seed", "1"], minutes = 0.1 }
+full = { run = ["compare", "sim(flash)", "sim(disk)", "-w", "randread,size=1m", "--blocks", "2", "--for", "300ms", "--seed", "1"], minutes = 0.1 }
+
+[[part]]
+name = "second"
+what = "writes"
+quick = { run = ["compare", "sim(flash)", "sim(disk)", "-w", "randwrite,size=1m", "--blocks", "2", "--for", "300ms", "--seed", "1"], minutes = 0.1 }
+full = { run = ["compare", "sim(flash)", "sim(disk)", "-w", "randwrite,size=1m", "--blocks", "2", "--for", "300ms", "--seed", "1"], minutes = 0.1 }
+
+[[table]]
+name = "reads"
+title = "Random reads"
+labels = ["device"]
+unit = "1/s"
+ours = { part = "first", workload = "randread" }
+column = [{ name = "reads", ours = { metric = "operations" } }]
+
+[[table.row]]
+labels = ["flash"]
+published = "20000"
+ours = { system = "sim(flash)" }
+"#;
 
 /// What somebody had in a file before.
 pub(crate) const OLD: &str = "what was there before\n";
@@ -329,12 +431,14 @@ pub(crate) fn prepared() -> Lab {
         ("old.csv", &old),
         ("mon", &diskstats()),
         ("a.csv", &msr()),
+        ("experiment.toml", EXPERIMENT),
     ] {
         std::fs::write(lab.path(name), text).expect("a writable target directory");
     }
     for command in [
         "fit mon --disk sda -o m.toml",
         "fit a.csv -o a.toml",
+        "profile mon --disk sda --partial mon.part",
         "compare null null -w randread,size=1m --for 100ms --warmup 0s --blocks 2 --no-verify -o done",
     ] {
         let output = lab.run(&command.split(' ').collect::<Vec<_>>());

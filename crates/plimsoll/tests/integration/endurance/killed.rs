@@ -3,7 +3,8 @@
 //! command goes on.
 
 use super::commands::{
-    LastingCommand, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS, files_below, is_whole, left, prepared,
+    LastingCommand, NOT_KILLED_HERE, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS, files_below,
+    is_whole, left, prepared,
 };
 use crate::support::{Lab, pause, skipped, text};
 use plimsoll_core::rng::{Rng, Seed};
@@ -225,4 +226,26 @@ fn whatever_else_is_killed_leaves_nothing_that_raze_does_not_take_away() {
         }
     }
     assert!(moments.at_work > 0, "all had ended before they were killed");
+}
+
+#[test]
+fn every_command_is_killed_or_has_a_reason_not_to_be() {
+    let help = text(&Lab::new().run(&["--help"]).stdout);
+    let (_, rest) = help.split_once("Commands:\n").expect("a list of commands");
+    let (list, _) = rest.split_once("\n\n").expect("an end of it");
+    let names = list.lines().filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty() && name != "help").then_some(name)
+    });
+    let known: Vec<&str> = [WRITERS, RUNNERS, OTHERS, ON_STACKS]
+        .concat()
+        .iter()
+        .map(|command| command.words[0])
+        .chain(NOT_KILLED_HERE.iter().map(|(name, _)| *name))
+        .collect();
+    let missing: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
+    assert!(
+        missing.is_empty(),
+        "neither killed nor excused: {missing:?}"
+    );
 }
