@@ -24,7 +24,7 @@ fn late(trial: &LawTrial, from: usize) -> f64 {
 }
 
 /// Of this set, its long-run share ÷ the limit's, by a part of what tells it.
-fn long_run(family: &str, number: u32, multiple: f64, seed: u64, part: f64) -> f64 {
+pub(super) fn long_run(family: &str, number: u32, multiple: f64, seed: u64, part: f64) -> f64 {
     let set = set(family, number);
     let (warm, share) = (set.soak / 4.0, set.limit.share);
     let seconds = warm + set.soak * part;
@@ -89,7 +89,7 @@ fn truth_holds(name: &str) {
 }
 
 /// Where the share crosses the limit, of one seed, which listens for a part of the time.
-fn crossing(set: &Set, seed: u64, bracket: (f64, f64), rounds: u32, part: f64) -> f64 {
+pub(super) fn crossing(set: &Set, seed: u64, bracket: (f64, f64), rounds: u32, part: f64) -> f64 {
     let (mut low, mut high) = bracket;
     for _ in 0..rounds {
         let middle = (low * high).sqrt();

@@ -17,6 +17,7 @@
 mod batches;
 mod budgets;
 mod checks;
+mod fresh;
 mod paths;
 mod plain;
 mod search;
@@ -52,6 +53,8 @@ pub(crate) enum LawGroup {
 pub(crate) enum LawHalf {
     Tuning,
     Judging,
+    /// Judges, and knows no other half.
+    Fresh,
 }
 
 /// The load line.
@@ -109,7 +112,7 @@ pub(crate) trait Law {
     fn trial(&mut self, multiple: f64, seconds: f64, start_s: f64) -> LawTrial;
 }
 
-/// Halves of the families, by alternating order of name.
+/// Halves of the families, by alternating order of name; those of `fresh` are of none.
 pub(crate) const HALVES: [(&str, LawHalf); 18] = [
     ("ageing", LawHalf::Tuning),
     ("burst credits", LawHalf::Judging),
@@ -194,6 +197,7 @@ fn sets() -> Vec<Set> {
     let families = [
         batches::sets(),
         budgets::sets(),
+        fresh::sets(),
         paths::sets(),
         plain::sets(),
         servers::sets(),
@@ -355,7 +359,7 @@ impl Law for Simulated {
     }
     fn half(&self) -> LawHalf {
         let found = HALVES.iter().find(|(family, _)| *family == self.set.family);
-        found.unwrap().1
+        found.map_or(LawHalf::Fresh, |(_, half)| *half)
     }
     fn limit(&self) -> LawLimit {
         self.set.limit
