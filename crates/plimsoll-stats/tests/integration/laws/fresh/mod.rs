@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A third half: laws by someone who had read neither the search nor the laws of the other halves. Their truths are
+//! A third half: laws by someone who had not read the search, and of the other laws one example. Their truths are
 //! those of `bench/laws.c`, which shares no code with them; `docs/results/2026-11-laws.md` names their systems.
 
 mod line;
