@@ -139,7 +139,7 @@ fn error(line: Option<&FidelityCheck>) -> ReportTableCell {
     let Some(line) = line else {
         return ReportTableCell::new("–");
     };
-    let text = format!("{:+.1} %", line.error * 100.0);
+    let text = line.shown(|error| format!("{:+.1} %", error * 100.0));
     let tone = if line.passed() {
         ReportSeverity::Good
     } else {
