@@ -146,10 +146,10 @@ fn of_meta(bytes: &[u8]) -> Result<DamageReading, String> {
     of_counters(&archive.map_err(|error| error.to_string())?)
 }
 
-type Lines = Vec<Vec<u8>>;
+type TextLines = Vec<Vec<u8>>;
 
 /// Damages a text; whether it could.
-type TextDamage = fn(&mut Lines, &mut Rng) -> bool;
+type TextDamage = fn(&mut TextLines, &mut Rng) -> bool;
 
 fn pick(rng: &mut Rng, n: usize) -> usize {
     usize::try_from(rng.below(n.max(1) as u64)).unwrap()
@@ -179,7 +179,7 @@ fn is_number(word: &[u8]) -> bool {
 }
 
 /// The lines that hold figures.
-fn rows(lines: &Lines) -> Vec<usize> {
+fn rows(lines: &TextLines) -> Vec<usize> {
     let has_figures = |line: &Vec<u8>| {
         let figures = words(line)
             .into_iter()
@@ -193,7 +193,7 @@ fn rows(lines: &Lines) -> Vec<usize> {
 
 /// Any of the rows, and the places of the words in it that are of this kind.
 fn any_row(
-    lines: &Lines,
+    lines: &TextLines,
     rng: &mut Rng,
     numbers: bool,
 ) -> Option<(usize, Vec<std::ops::Range<usize>>)> {
@@ -206,7 +206,7 @@ fn any_row(
     (!found.is_empty()).then_some((row, found))
 }
 
-fn cut_inside_a_line(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn cut_inside_a_line(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let n = pick(rng, lines.len());
     let whole = lines[n].trim_ascii_end().len();
     if whole < 2 {
@@ -217,7 +217,7 @@ fn cut_inside_a_line(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn number_that_is_none(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn number_that_is_none(lines: &mut TextLines, rng: &mut Rng) -> bool {
     const OTHERS: [&[u8]; 7] = [
         b"inf", b"-5", b"1e999", b"abc", b"0x7f", b"1.2.3", b"\x1b[2J",
     ];
@@ -229,7 +229,7 @@ fn number_that_is_none(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn digit_that_is_none(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn digit_that_is_none(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let Some((row, numbers)) = any_row(lines, rng, true) else {
         return false;
     };
@@ -239,7 +239,7 @@ fn digit_that_is_none(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn field_that_is_lost(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn field_that_is_lost(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let Some((row, numbers)) = any_row(lines, rng, true) else {
         return false;
     };
@@ -249,7 +249,7 @@ fn field_that_is_lost(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn word_and_number_swapped(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn word_and_number_swapped(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let Some((row, numbers)) = any_row(lines, rng, true) else {
         return false;
     };
@@ -278,7 +278,7 @@ fn word_and_number_swapped(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn rows_swapped(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn rows_swapped(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let rows = rows(lines);
     let (a, b) = (pick(rng, rows.len()), pick(rng, rows.len()));
     let is_other = a != b && !rows.is_empty();
@@ -288,7 +288,7 @@ fn rows_swapped(lines: &mut Lines, rng: &mut Rng) -> bool {
     is_other
 }
 
-fn row_doubled(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn row_doubled(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let rows = rows(lines);
     let Some(row) = rows.get(pick(rng, rows.len())) else {
         return false;
@@ -298,7 +298,7 @@ fn row_doubled(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn ends_of_windows(lines: &mut Lines, _: &mut Rng) -> bool {
+fn ends_of_windows(lines: &mut TextLines, _: &mut Rng) -> bool {
     for line in lines
         .iter_mut()
         .filter(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n"))
@@ -308,7 +308,7 @@ fn ends_of_windows(lines: &mut Lines, _: &mut Rng) -> bool {
     true
 }
 
-fn zeros_of_a_crash(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn zeros_of_a_crash(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let mut all = lines.concat();
     let from = pick(rng, all.len());
     let to = (from + 1 + pick(rng, 200)).min(all.len());
@@ -318,7 +318,7 @@ fn zeros_of_a_crash(lines: &mut Lines, rng: &mut Rng) -> bool {
 }
 
 /// From the middle of a row to a later row, behind a word with another place in it.
-fn hole(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn hole(lines: &mut TextLines, rng: &mut Rng) -> bool {
     let rows = rows(lines);
     if rows.len() < 2 {
         return false;
@@ -338,7 +338,7 @@ fn hole(lines: &mut Lines, rng: &mut Rng) -> bool {
     true
 }
 
-fn unit_that_is_none(lines: &mut Lines, rng: &mut Rng) -> bool {
+fn unit_that_is_none(lines: &mut TextLines, rng: &mut Rng) -> bool {
     const UNITS: [&[u8]; 7] = [
         b"bytes", b"Bytes", b"kB", b"KB", b"seconds", b"_ms", b"sec/s",
     ];
@@ -476,7 +476,7 @@ fn damaged(fixture: &DamageFixture, kind: usize, rng: &mut Rng) -> Option<(&'sta
     if fixture.is_of_requests && name == "a row is doubled" {
         return None;
     }
-    let mut lines: Lines = bytes
+    let mut lines: TextLines = bytes
         .split_inclusive(|byte| *byte == b'\n')
         .map(<[u8]>::to_vec)
         .collect();

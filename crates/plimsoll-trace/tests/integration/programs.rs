@@ -266,8 +266,8 @@ fn programs_that_record_one_load_agree_with_the_kernel() {
 fn what_servers_of_monitoring_export_is_what_they_count() {
     // Of another load of 24 s (40 reads and 60 writes a second), scraped once a second by VictoriaMetrics
     // 1.79.5 from node_exporter 1.5 and exported by it; and written to InfluxDB 1.6.7 as Telegraf writes,
-    // printed by `influx -format csv`. Both servers, asked for the last value less the first, said the same, as
-    // fio did.
+    // printed by `influx -format csv`. Both servers, asked for the last value less the first, said the same,
+    // as fio did.
     for name in ["victoria.jsonl", "influx.csv"] {
         let (_file, counters) = opened(&fixture(name));
         assert_eq!(counters.disks(), ["loop0"], "{name}");
