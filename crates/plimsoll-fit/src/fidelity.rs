@@ -184,6 +184,7 @@ impl FidelityPair<'_> {
             submitted: distance,
             error: distance,
             gate: KS_GATE,
+            copy: false,
         });
         for (label, q, gate) in [("95th percentile", 0.95, P95_GATE), ("peak", 1.0, MAX_GATE)] {
             lines.push(FidelityCheck::relative(
@@ -239,6 +240,7 @@ impl FidelityPair<'_> {
                 submitted,
                 error: submitted - recorded,
                 gate: PERIOD_GATE,
+                copy: false,
             });
         }
         // Cell by cell, so that an interval near the threshold is not counted out on one side.

@@ -272,7 +272,8 @@ fn self_check(
         played.truncate(part);
     }
     let submitted = bin(played, &model.facts);
-    fidelity(&recorded[..part], &submitted, &model.bursts)
+    let lines = fidelity(&recorded[..part], &submitted, &model.bursts);
+    lines.into_iter().map(FidelityCheck::of_its_own).collect()
 }
 
 /// Counts the requests of a play in cells of the same lengths.

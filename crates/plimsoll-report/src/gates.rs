@@ -92,15 +92,24 @@ fn answer(load: &str, lines: &[&FidelityCheck]) -> ReportAnswer {
             (ReportSeverity::Bad, text)
         }
     };
-    let doubt = ReportDoubt {
-        text: "A gate says how close the figures of the load are, not that nothing else differs."
-            .into(),
+    let doubt = |text: String| ReportDoubt {
+        text,
         section: "gates".into(),
     };
+    let mut doubts = vec![doubt(
+        "A gate says how close the figures of the load are, not that nothing else differs.".into(),
+    )];
+    let copies = lines.iter().filter(|line| line.copy).count();
+    if copies > 0 {
+        doubts.push(doubt(format!(
+            "{copies} of {gates} are on a copy: the load was made of this very recording, so they show only that it \
+             is played."
+        )));
+    }
     ReportAnswer {
         text,
         tone,
-        doubts: vec![doubt],
+        doubts,
         ..ReportAnswer::default()
     }
 }
@@ -125,12 +134,11 @@ fn cells(line: &FidelityCheck) -> Vec<ReportTableCell> {
         true => ("pass", ReportSeverity::Good),
         false => ("MISSED", ReportSeverity::Bad),
     };
-    let percent = |value: f64| ReportTableCell::new(units::signed_percent(value)).value(value);
     vec![
         ReportTableCell::new(line.metric.clone()),
         ReportTableCell::new(number(line.recorded)).value(line.recorded),
         ReportTableCell::new(number(line.submitted)).value(line.submitted),
-        percent(line.error),
+        ReportTableCell::new(line.shown(units::signed_percent)).value(line.error),
         ReportTableCell::new(units::signed_percent(line.gate).replace('+', "±")).value(line.gate),
         ReportTableCell::new(word).tone(tone),
     ]

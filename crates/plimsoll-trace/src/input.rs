@@ -40,6 +40,10 @@ pub struct RecordingInput {
     at_end: bool,
     /// Whether the last line that was taken had an end.
     ended_by_line: bool,
+    /// Where the first byte of zero stands, which no text has.
+    zero_at: Option<u64>,
+    /// Whether it is taken as text.
+    is_text: bool,
 }
 
 impl fmt::Debug for RecordingInput {
@@ -86,6 +90,8 @@ impl RecordingInput {
             offset: 0,
             at_end: false,
             ended_by_line: true,
+            zero_at: None,
+            is_text: false,
         };
         input.read_until(HEAD_BYTES)?;
         let read = &input.piece[..input.to];
@@ -93,7 +99,7 @@ impl RecordingInput {
             // What was read so far is read once more, as text.
             let read = io::Cursor::new(read.to_vec());
             input.source = Box::new(FromUtf16::new(Box::new(read.chain(input.source)), order));
-            (input.to, input.at_end) = (0, false);
+            (input.to, input.at_end, input.zero_at) = (0, false, None);
             input.read_until(HEAD_BYTES)?;
         }
         if input.piece[..input.to].starts_with(BYTE_ORDER_MARK) {
@@ -123,6 +129,20 @@ impl RecordingInput {
     /// Whether the last line that was taken had an end.
     pub(crate) fn ended_by_line(&self) -> bool {
         self.ended_by_line
+    }
+
+    /// What shows that a text did not come whole, as sentences.
+    pub(crate) fn losses(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        if let Some(at) = self.zero_at.filter(|_| self.is_text) {
+            told.push(format!(
+                "it has bytes of zero from byte {at} on, as a crash leaves them: what stood there is lost"
+            ));
+        }
+        if !self.ended_by_line {
+            told.push("its last line has no end, so it may be cut off".into());
+        }
+        told
     }
 
     /// Damage at a place of this file.
@@ -185,7 +205,9 @@ impl RecordingInput {
         let (from, offset) = (self.from, self.offset);
         let has_end = self.piece[from + taken - 1] == b'\n';
         let length = taken - usize::from(has_end);
-        self.ended_by_line = has_end;
+        // JSON and XML say themselves where they end.
+        let last = self.piece[from + taken - 1];
+        (self.is_text, self.ended_by_line) = (true, has_end || b"}]>".contains(&last));
         self.from += taken;
         self.offset += taken as u64;
         let line = &self.piece[from..from + length];
@@ -215,7 +237,15 @@ impl RecordingInput {
                     self.at_end = true;
                     break;
                 }
-                Ok(n) => self.to += n,
+                Ok(n) => {
+                    let fresh = &self.piece[self.to..self.to + n];
+                    if self.zero_at.is_none() && fresh.contains(&0) {
+                        let before = fresh.iter().take_while(|byte| **byte != 0).count();
+                        let at = self.to - self.from + before;
+                        self.zero_at = Some(self.offset + at as u64);
+                    }
+                    self.to += n;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // Of a compressed file it is cut or damaged; what came before says where.

@@ -11,6 +11,8 @@
 mod ahead;
 mod compressed;
 pub mod counters;
+#[cfg(test)]
+mod damaged;
 mod device_choices;
 mod error;
 mod input;

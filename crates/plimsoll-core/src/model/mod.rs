@@ -210,7 +210,14 @@ pub struct FidelityCheck {
     pub error: f64,
     /// The largest magnitude of `error` that passes.
     pub gate: f64,
+    /// Whether the load was made of the very figure that it is held against, so that an error near 0
+    /// shows that the figure is played and no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy: bool,
 }
+
+/// Errors below this would be shown as 0.0 %.
+const COPY_ERROR_MAX: f64 = 0.0005;
 
 impl FidelityCheck {
     /// Compares by relative error.
@@ -229,6 +236,26 @@ impl FidelityCheck {
             submitted,
             error,
             gate,
+            copy: false,
+        }
+    }
+
+    /// The line of a load that was made of the recording that it is held against.
+    #[must_use]
+    pub fn of_its_own(self) -> Self {
+        FidelityCheck {
+            copy: self.error.abs() < COPY_ERROR_MAX,
+            ..self
+        }
+    }
+
+    /// The error as it is shown: in these words, unless there is none because it is a copy.
+    #[must_use]
+    pub fn shown(&self, error: impl FnOnce(f64) -> String) -> String {
+        if self.copy {
+            "copy".into()
+        } else {
+            error(self.error)
         }
     }
 

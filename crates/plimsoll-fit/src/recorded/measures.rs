@@ -259,13 +259,15 @@ impl TraceStats {
         unpacked: &PackedTraceStats,
     ) -> Vec<FidelityCheck> {
         let pace = &unpacked.pace;
-        if unpacked.fingerprint == self.fingerprint {
-            return self.lines(&self.content, pace);
-        }
-        let mut content = TraceContentStats::new(self.bytes);
-        packed.unpack().for_each(|request| content.add(&request));
-        content.finish();
-        self.lines(&content, pace)
+        let lines = if unpacked.fingerprint == self.fingerprint {
+            self.lines(&self.content, pace)
+        } else {
+            let mut content = TraceContentStats::new(self.bytes);
+            packed.unpack().for_each(|request| content.add(&request));
+            content.finish();
+            self.lines(&content, pace)
+        };
+        lines.into_iter().map(FidelityCheck::of_its_own).collect()
     }
 
     /// How bursty arrivals are by scale of time, where there are enough windows of it.
@@ -356,6 +358,7 @@ pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> FidelityCheck {
         submitted: error,
         error,
         gate,
+        copy: false,
     }
 }
 

@@ -207,7 +207,7 @@ impl FidelityReference {
             lines.extend(queue.flat_map(|queue| queue.compare(recorded, submitted)));
             lines
         };
-        let lines = all(recorded, &first.cells);
+        let lines = load.held(&self.recording, &self.disk, all(recorded, &first.cells));
         let seeds = all(&first.cells, &second.cells);
         let (early, late) = recorded.split_at(recorded.len() / 2);
         let mut halves = fidelity(early, late, &self.bursts);
@@ -405,15 +405,16 @@ pub fn verify_requests(
         took,
     } = recorded;
     let [one, two] = plays.map(TraceStreamStats::finished);
+    let recording = again.about().name.clone();
     let lines = beside(
-        whole.compare(&one),
+        load.held(&recording, &device.name, whole.compare(&one)),
         &one.compare(&two),
         &early.compare(&late),
     );
     let untold = untold::of_requests(&lines, &whole, took.as_ref());
     let (from, to) = ends(&again, found.length);
     Ok(FidelityReport {
-        recording: again.about().name.clone(),
+        recording,
         disk: device.name.clone(),
         from,
         to,

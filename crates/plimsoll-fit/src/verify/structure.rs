@@ -141,6 +141,7 @@ impl AccessStructure {
                 submitted,
                 error: submitted - recorded,
                 gate: SLOPE_GATE,
+                copy: false,
             });
         }
         lines

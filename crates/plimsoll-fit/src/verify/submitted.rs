@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
 
-use plimsoll_core::model::{DirectionLoad, ModelInterval, ReplayAddressSpace, WorkloadModel};
+use plimsoll_core::model::{
+    DirectionLoad, FidelityCheck, ModelInterval, ReplayAddressSpace, WorkloadModel,
+};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::OpRequest;
 use plimsoll_core::op::TraceAccess;
@@ -58,6 +60,28 @@ pub(super) struct FidelityLoadCounts {
 }
 
 impl FidelityLoad<'_> {
+    /// Whether it keeps what was recorded of this disk.
+    pub(super) fn is_of(&self, recording: &str, disk: &str) -> bool {
+        let FidelityLoad::Model(model) = self else {
+            return false;
+        };
+        let source = &model.source;
+        model.parametric.is_none() && (&*source.recording, &*source.disk) == (recording, disk)
+    }
+
+    /// The lines of it, held against this disk.
+    pub(super) fn held(
+        &self,
+        recording: &str,
+        disk: &str,
+        mut lines: Vec<FidelityCheck>,
+    ) -> Vec<FidelityCheck> {
+        if self.is_of(recording, disk) {
+            lines = lines.into_iter().map(FidelityCheck::of_its_own).collect();
+        }
+        lines
+    }
+
     /// How long it lasts; as long as asked for where its rates never change.
     pub(super) fn length(&self) -> Nanos {
         match self {

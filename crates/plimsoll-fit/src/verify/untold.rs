@@ -15,7 +15,7 @@ const OF_TRIALS: [&str; 2] = [
 
 /// Where a model is held against the recording that it is a copy of.
 const OWN_INTERVALS: &str = "the load inside of intervals: the model has those of this very recording, so an \
-     error of 0 % shows that they are played and no more; hold it against requests, or finer intervals, recorded \
+     a copy shows that they are played and no more; hold it against requests, or finer intervals, recorded \
      at the same time";
 
 fn in_trials(mut told: Vec<String>) -> Vec<String> {
@@ -30,9 +30,7 @@ pub(super) fn of_counters(reference: &FidelityReference, load: &FidelityLoad<'_>
         FidelityLoad::Steady(_) => false,
     };
     let mut told = reference.others.not_played(syncs);
-    if let FidelityLoad::Model(model) = load
-        && (&model.source.recording, &model.source.disk) == (&reference.recording, &reference.disk)
-    {
+    if load.is_of(&reference.recording, &reference.disk) {
         told.push(OWN_INTERVALS.into());
     }
     if reference.bursts.iter().all(|b| b.period_s.is_none()) {

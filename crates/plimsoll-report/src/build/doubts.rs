@@ -350,7 +350,7 @@ fn of_model(title: String, fidelity: &[FidelityCheck]) -> ReportTable {
             ReportTableCell::new(f.metric.clone()),
             ReportTableCell::new(number(f.recorded)),
             ReportTableCell::new(number(f.submitted)),
-            ReportTableCell::new(error(f, f.error)),
+            ReportTableCell::new(f.shown(|value| error(f, value))),
             ReportTableCell::new(error(f, f.gate).replace('+', "±")),
             result(usize::from(f.passed()), 1),
         ]);

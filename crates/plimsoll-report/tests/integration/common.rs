@@ -110,6 +110,7 @@ fn nas() -> WorkloadModel {
                 submitted: 0.031,
                 error: 0.031,
                 gate: 0.05,
+                copy: false,
             },
         ],
         verified: None,

@@ -342,6 +342,7 @@ fn gates_are_a_page_that_says_first_whether_all_were_passed() {
             submitted: 100.0 * (1.0 + error),
             error,
             gate: 0.02,
+            copy: false,
         },
         floor: FidelityNoiseFloor {
             seeds: None,

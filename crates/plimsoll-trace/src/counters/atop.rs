@@ -101,6 +101,8 @@ fn scan(
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
     let mut is_since_start = false;
+    // As many as its version prints.
+    let mut columns = None;
     while let Some((offset, line)) = input.line()? {
         match line.trim_ascii() {
             b"" => continue,
@@ -119,7 +121,9 @@ fn scan(
         if !LABELS.iter().any(|(label, _)| line.starts_with(label)) {
             continue;
         }
-        let row = AtopRow::of(line);
+        let count = words(line).count();
+        let is_whole = *columns.get_or_insert(count) == count;
+        let row = AtopRow::of(line).filter(|_| is_whole);
         let Some((row, span)) = row.and_then(|row| row.span().map(|span| (row, span))) else {
             let what = "it has not the columns of a device";
             if let Some(what) = told.wrong.wrong(offset, what, line) {

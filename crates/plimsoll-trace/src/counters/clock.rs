@@ -114,6 +114,8 @@ struct TimestampFields {
 /// `2026年11月21日 00時15分32秒`, with any other words around it. `None` when there is no date or no
 /// time of day in it. Where `order` is not known, a number above 12 decides, else the separator.
 pub(super) fn instant(text: &[u8], order: Option<DateOrder>) -> Option<TextTimestamp> {
+    // A byte that is none of a text would part a number in two.
+    str::from_utf8(text).ok()?;
     let plain = plain(text);
     let mut found = TimestampFields::default();
     for word in words(&plain).take(WORDS_MAX) {

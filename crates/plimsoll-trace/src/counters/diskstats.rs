@@ -77,6 +77,8 @@ fn vmstat_row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
 /// Device, its name and the eleven numbers that every kernel prints.
 const WORDS_MIN: usize = 14;
 const NUMBERS_MAX: usize = 17;
+/// As many as kernels print: of the first, with discards, with flushes.
+const NUMBERS: [usize; 3] = [11, 15, NUMBERS_MAX];
 
 /// What a number behind the name is: its place, the figure, base units of one.
 const FIGURES: [(usize, DiskMetric, f64); 14] = [
@@ -168,7 +170,7 @@ fn row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
             *numbers.get_mut(count)? = whole(word)?;
             count += 1;
         }
-        return (count + 3 >= WORDS_MIN).then_some(DiskstatsRow {
+        return NUMBERS.contains(&count).then_some(DiskstatsRow {
             time,
             disk,
             numbers,

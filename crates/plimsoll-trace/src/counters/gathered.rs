@@ -21,8 +21,6 @@ pub(super) struct GatheredFigure {
     pub(super) metric: DiskMetric,
     /// Base units of one.
     pub(super) unit: f64,
-    /// Per second since the sample before, instead of a counter.
-    pub(super) is_rate: bool,
 }
 
 /// Where the samples of a series go.
@@ -201,30 +199,17 @@ impl GatheredDisk {
             contradictions += u64::from(is_again && next.2.to_bits() != kept.2.to_bits());
             is_again
         });
-        let mut last = None;
         for row in samples.chunk_by(|one, next| one.0 == next.0) {
-            let at_unix_ns = row[0].0;
-            let mut part = |is_rate: bool, what: CounterSemantics| {
-                let of_part = row
-                    .iter()
-                    .filter(|(_, place, _)| figures[*place].is_rate == is_rate);
-                let values: Vec<_> = of_part
-                    .map(|(_, place, value)| (figures[*place].metric, *value, figures[*place].unit))
-                    .collect();
-                if !values.is_empty() {
-                    give(CounterScanEvent::Row(CounterRow {
-                        disk: name,
-                        at_unix_ns,
-                        what,
-                        values: &values,
-                    }));
-                }
-            };
-            part(false, CounterSemantics::Totals);
-            if let Some(from_unix_ns) = last {
-                part(true, CounterSemantics::Rates { from_unix_ns });
-            }
-            last = Some(at_unix_ns);
+            let values: Vec<_> = row
+                .iter()
+                .map(|(_, place, value)| (figures[*place].metric, *value, figures[*place].unit))
+                .collect();
+            give(CounterScanEvent::Row(CounterRow {
+                disk: name,
+                at_unix_ns: row[0].0,
+                what: CounterSemantics::Totals,
+                values: &values,
+            }));
         }
         contradictions
     }
@@ -237,7 +222,6 @@ mod tests {
     const READS: GatheredFigure = GatheredFigure {
         metric: DiskMetric::Reads,
         unit: 1.0,
-        is_rate: false,
     };
 
     /// The rows that come of samples: disk, time, what of it.
@@ -282,20 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_since_the_sample_before_and_machines_are_told_apart() {
-        let rate = GatheredFigure {
-            is_rate: true,
-            ..READS
-        };
-        let (found, _) = rows(&[
-            ("db1", rate, "a", 10, 1.0),
-            ("db1", rate, "a", 20, 2.0),
-            ("db2", READS, "a", 10, 7.0),
-        ]);
-        let expect = [
-            "db1/sda 20 Rates { from_unix_ns: 10 } [2.0]",
-            "db2/sda 10 Totals [7.0]",
-        ];
-        assert_eq!(found, expect);
+    fn machines_are_told_apart() {
+        let (found, _) = rows(&[("db1", READS, "a", 10, 1.0), ("db2", READS, "a", 10, 7.0)]);
+        assert_eq!(
+            found,
+            ["db1/sda 10 Totals [1.0]", "db2/sda 10 Totals [7.0]"]
+        );
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Sources: the pages "Line protocol reference" and "Annotated CSV" of InfluxDB's documentation, and the
 //! output of `influx -format csv` (1.6: `name`, `tags`, `time`, and a column of each field); the
-//! measurements are those of Telegraf's plugins `diskio`, whose values are the kernel's own counters, and
-//! `win_perf_counters`. Files of `influx_inspect export` and `influxd inspect export-lp` hold lines series
+//! measurement is that of Telegraf's plugin `diskio`, whose values are the kernel's own counters. Files of
+//! `influx_inspect export` and `influxd inspect export-lp` hold lines series
 //! by series, one field each, with comments and statements before them.
 
 use plimsoll_core::units::Nanos;
@@ -330,13 +330,6 @@ mod tests {
         assert_eq!(
             sums(influxql, "sda"),
             [(Reads, 300.0), (ReadBytes, 4_096.0), (Active, 0.25)]
-        );
-        let rates = "win_diskio,host=w,instance=C: Disk_Reads_persec=3 1700000000\n\
-                     win_diskio,host=w,instance=_Total Disk_Reads_persec=9 1700000010\n\
-                     win_diskio,host=w,instance=C: Disk_Reads_persec=5 1700000010\n";
-        assert_eq!(
-            (open(rates).disks(), sums(rates, "C:")),
-            (vec!["C:".into()], vec![(Reads, 50.0)])
         );
     }
 

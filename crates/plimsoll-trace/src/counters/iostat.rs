@@ -139,7 +139,10 @@ impl IostatText {
             self.header(header, told, give);
         }
         let Some(row) = self.header.as_ref().and_then(|header| header.row(line)) else {
-            match (told.instant(line), &self.header) {
+            // A row that begins with its time is none of the lines that are a time.
+            let is_timed = self.header.as_ref().is_some_and(TableHeader::is_timed);
+            let time = if is_timed { None } else { told.instant(line) };
+            match (time, &self.header) {
                 (Some(at), _) => (self.time, self.header) = (Some(at), None),
                 (None, Some(_)) => return Err("it has not a number in every column"),
                 (None, None) => {}

@@ -37,6 +37,8 @@ pub use table::begun as begun_mapping;
 #[cfg(feature = "parquet")]
 pub(crate) use table::is_of_counters;
 pub(crate) use table::recording_of;
+#[cfg(test)]
+pub(crate) use tests::ALL as FIXTURES;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -397,11 +399,18 @@ impl CounterSurvey {
         order: Option<DateOrder>,
     ) -> Result<(CounterScanSummary, CounterSurvey), TraceError> {
         let (mut told, mut survey) = (CounterScanSummary::with(order), CounterSurvey::default());
-        (format.scan)(&mut source.input(name)?, &mut told, &mut |event| {
+        let mut input = source.input(name)?;
+        (format.scan)(&mut input, &mut told, &mut |event| {
             if let CounterScanEvent::Row(found) = event {
                 survey.push(&found);
             }
         })?;
+        if told.damage.is_none() {
+            let mut losses = input.losses();
+            losses.retain(|loss| !told.warnings.contains(loss));
+            // What a format says comes last: it is the reason where nothing is found.
+            told.warnings.splice(0..0, losses);
+        }
         Ok((told, survey))
     }
 

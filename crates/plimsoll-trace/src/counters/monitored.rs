@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What systems of monitoring call the counters of disks, and which disk and machine their labels name.
 //!
-//! Sources: `collector/diskstats_linux.go` of node_exporter, `docs/collector.logical_disk.md` and
-//! `docs/collector.physical_disk.md` of windows_exporter, `docs/storage/prometheus.md` of cAdvisor,
-//! `plugins/inputs/diskio/README.md` and `plugins/inputs/win_perf_counters/README.md` of Telegraf.
+//! Sources: `collector/diskstats_linux.go` of node_exporter, the metrics that windows_exporter's pull request
+//! 1498 prints, `metrics/testdata/prometheus_metrics` of cAdvisor, the example of Telegraf's
+//! `plugins/inputs/diskio/README.md`.
 
 use std::collections::BTreeMap;
 
 use super::gathered::{GatheredFigure, GatheredPlace, GatheredSamples};
 use super::{CounterScanSummary, Give};
 use crate::series::DiskMetric::{
-    self, Active, DiscardBytes, Discards, Flushes, Idle, InFlight, Ops, QueueLength, QueueTime,
+    self, Active, DiscardBytes, Discards, Flushes, Idle, InFlight, QueueLength, QueueTime,
     ReadBytes, ReadMerges, ReadTime, Reads, WriteBytes, WriteMerges, WriteTime, Writes,
 };
 
@@ -27,7 +27,6 @@ struct MetricFamily {
     part: &'static [&'static str],
     /// Units of the source in one of the kernel's, which wrap, for counters of seconds.
     per_kernel_unit: f64,
-    is_rate: bool,
     /// The rest of a name, the figure, and base units of one.
     figures: &'static [(&'static str, DiskMetric, f64)],
 }
@@ -39,48 +38,12 @@ const COUNTED: MetricFamily = MetricFamily {
     machine: &["instance"],
     part: &[],
     per_kernel_unit: 1.0,
-    is_rate: false,
     figures: &[],
 };
 
-const PERCENT: f64 = 0.01;
 const MILLI: f64 = 0.001;
 
-const WINDOWS: MetricFamily = MetricFamily {
-    figures: &[
-        ("reads_total", Reads, 1.0),
-        ("writes_total", Writes, 1.0),
-        ("read_bytes_total", ReadBytes, 1.0),
-        ("write_bytes_total", WriteBytes, 1.0),
-        ("read_seconds_total", ReadTime, 1.0),
-        ("write_seconds_total", WriteTime, 1.0),
-        ("idle_seconds_total", Idle, 1.0),
-        ("requests_queued", QueueLength, 1.0),
-    ],
-    ..COUNTED
-};
-
-/// Telegraf on Windows takes rates.
-const WIN_DISK: MetricFamily = MetricFamily {
-    disk: &["instance"],
-    machine: &["host"],
-    is_rate: true,
-    figures: &[
-        ("Disk_Reads_persec", Reads, 1.0),
-        ("Disk_Writes_persec", Writes, 1.0),
-        ("Disk_Transfers_persec", Ops, 1.0),
-        ("Disk_Read_Bytes_persec", ReadBytes, 1.0),
-        ("Disk_Write_Bytes_persec", WriteBytes, 1.0),
-        ("Percent_Disk_Read_Time", ReadTime, PERCENT),
-        ("Percent_Disk_Write_Time", WriteTime, PERCENT),
-        ("Percent_Idle_Time", Idle, PERCENT),
-        ("Avg._Disk_Queue_Length", QueueTime, 1.0),
-        ("Current_Disk_Queue_Length", QueueLength, 1.0),
-    ],
-    ..COUNTED
-};
-
-const FAMILIES: [MetricFamily; 7] = [
+const FAMILIES: [MetricFamily; 4] = [
     MetricFamily {
         prefix: "node_disk_",
         per_kernel_unit: MILLI,
@@ -105,12 +68,17 @@ const FAMILIES: [MetricFamily; 7] = [
     MetricFamily {
         prefix: "windows_logical_disk_",
         disk: &["volume"],
-        ..WINDOWS
-    },
-    MetricFamily {
-        prefix: "windows_physical_disk_",
-        disk: &["disk"],
-        ..WINDOWS
+        figures: &[
+            ("reads_total", Reads, 1.0),
+            ("writes_total", Writes, 1.0),
+            ("read_bytes_total", ReadBytes, 1.0),
+            ("write_bytes_total", WriteBytes, 1.0),
+            ("read_seconds_total", ReadTime, 1.0),
+            ("write_seconds_total", WriteTime, 1.0),
+            ("idle_seconds_total", Idle, 1.0),
+            ("requests_queued", QueueLength, 1.0),
+        ],
+        ..COUNTED
     },
     MetricFamily {
         prefix: "container_fs_",
@@ -148,14 +116,6 @@ const FAMILIES: [MetricFamily; 7] = [
             ("weighted_io_time", QueueTime, MILLI),
         ],
         ..COUNTED
-    },
-    MetricFamily {
-        prefix: "win_diskio_",
-        ..WIN_DISK
-    },
-    MetricFamily {
-        prefix: "win_disk_",
-        ..WIN_DISK
     },
 ];
 
@@ -248,7 +208,6 @@ impl MonitoredSamples {
         let figure = GatheredFigure {
             metric,
             unit: unit * kernel,
-            is_rate: family.is_rate,
         };
         let machine = first(family.machine, labels).unwrap_or("");
         let source: Vec<String> = labels
@@ -261,7 +220,7 @@ impl MonitoredSamples {
         Some(MonitoredSeries {
             place,
             scale: 1.0 / kernel,
-            is_count: metric.is_counter() && !metric.is_seconds() && !family.is_rate,
+            is_count: metric.is_counter() && !metric.is_seconds(),
         })
     }
 

@@ -39,7 +39,8 @@ struct NmonFile {
     /// The snapshot before, and the one that is read.
     from: Option<u64>,
     now: Option<u64>,
-    /// Of this snapshot, by disk.
+    /// Its mark, and by disk what it says.
+    snapshot: Vec<u8>,
     rows: BTreeMap<Vec<u8>, DiskRowValues>,
 }
 
@@ -97,9 +98,11 @@ impl NmonFile {
                     .collect();
                 let at = told.instant(&[&date[..], time].join(&b' '));
                 let at = at.ok_or("its time or date is none")?;
+                self.snapshot = second.to_vec();
                 self.from = self.now.or(at.checked_sub(self.interval_ns));
                 self.now = Some(at);
             }
+            (_, _, Some(_)) if is_snapshot && second != self.snapshot => return Err(NO_TIME),
             (_, _, Some(meaning)) if is_snapshot => {
                 return self.values(section, meaning, cells, told);
             }
@@ -123,7 +126,6 @@ impl NmonFile {
             .disks
             .get(section)
             .ok_or("no line before it names its disks")?;
-        self.now.ok_or(NO_TIME)?;
         let values: Vec<Option<f64>> = cells.map(number).collect();
         if values.len() != disks.len() || values.contains(&None) {
             return Err("it has not a number for every disk");

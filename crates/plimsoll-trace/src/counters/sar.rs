@@ -59,6 +59,12 @@ fn header_of(line: &[u8]) -> Option<(u64, TableHeader)> {
     Some((at_ns, TableHeader::of_sar(rest)?))
 }
 
+/// Whether a line is one of disks, or names their columns; the averages at the end begin with a word.
+fn is_of_disks(line: &[u8], is_below_header: bool) -> bool {
+    let is_average = words(line).next().is_some_and(|word| word.ends_with(b":"));
+    !is_average && (is_below_header || words(line).any(|word| word == b"DEV"))
+}
+
 /// Where the reading stands.
 #[derive(Default)]
 struct SarClock {
@@ -133,27 +139,22 @@ fn scan(
             header = Some(found);
             continue;
         }
-        let Some(header) = header.as_ref() else {
-            continue;
-        };
-        // The averages at the end begin with a word.
-        let Some((at_ns, rest)) = time(line) else {
-            continue;
-        };
-        match header.row(rest) {
-            Some(row) => {
+        let found = time(line).zip(header.as_ref());
+        let what = match found.map(|((at_ns, rest), header)| (at_ns, header.row(rest))) {
+            Some((at_ns, Some(row))) => {
                 told.wrong.right();
                 if let Some(span) = clock.sample(at_ns) {
                     per_second(row.device, span, &row.values, give);
                 }
+                continue;
             }
-            None => {
-                let what = "it has not a number in every column";
-                if let Some(what) = told.wrong.wrong(offset, what, line) {
-                    told.damage = Some(input.damage(offset, what));
-                    break;
-                }
-            }
+            Some((_, None)) => "it has not a number in every column",
+            None if is_of_disks(line, header.is_some()) => "its time is not understood",
+            None => continue,
+        };
+        if let Some(what) = told.wrong.wrong(offset, what, line) {
+            told.damage = Some(input.damage(offset, what));
+            break;
         }
     }
     if !has_disks {

@@ -125,10 +125,14 @@ impl WideHeader {
         let mut columns = 0;
         for (place, cell) in cells(line, self.separator).enumerate() {
             columns = place + 1;
-            if let Some((_, disk, meaning)) = wanted.next_if(|(wanted, ..)| *wanted == place)
-                && let Some(value) = number(cell)
-            {
-                rows[*disk].push((*meaning, value));
+            let Some((_, disk, meaning)) = wanted.next_if(|(wanted, ..)| *wanted == place) else {
+                continue;
+            };
+            match number(cell) {
+                Some(value) => rows[*disk].push((*meaning, value)),
+                // What is not known is empty, or a sign.
+                None if cell.iter().any(u8::is_ascii_alphanumeric) => return None,
+                None => {}
             }
         }
         (columns == self.columns).then_some(rows)

@@ -25,6 +25,9 @@ mod part;
 mod tests;
 mod write;
 
+#[cfg(test)]
+pub(crate) use tests::made as handmade_archive;
+
 pub use folio::archives_of_folio;
 pub use label::{PcpLabel, PcpVersion};
 pub use write::{PcpWriter, PcpWriterOptions};

@@ -62,6 +62,13 @@ fn sample(writer: &mut PcpTestArchive, n: u32) {
     );
 }
 
+/// Eight samples of two disks.
+pub(crate) fn made() -> PcpTestArchive {
+    let mut writer = described("UTC");
+    (0..8).for_each(|n| sample(&mut writer, n));
+    writer
+}
+
 fn whole(archive: &PcpArchive) -> DiskSeries {
     archive.series("sdb", &archive.times().span()).unwrap()
 }

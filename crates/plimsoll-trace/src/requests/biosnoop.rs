@@ -15,7 +15,7 @@ use super::{TIMED, TraceFormat, blkparse};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::{RecordingCapabilities, RecordingDetail, TraceOrder, TraceSource};
-use crate::text::{lines, nanos, sectors, whole_u32, words};
+use crate::text::{lines, nanos, sectors, whole, whole_u32, words};
 
 /// Recognised by its header, which may follow what the tracer says first.
 pub(super) const FORMAT: TraceFormat = TraceFormat {
@@ -144,7 +144,13 @@ impl TraceRowParser for Snoop {
                 let mut took_ns = millis(at(0))?;
                 if let Some(queued) = queued {
                     // What was never queued has -1 there.
-                    took_ns = took_ns.saturating_add(nanos(at(queued), 1_000).unwrap_or(0));
+                    took_ns = match at(queued) {
+                        text if text.starts_with(b"-1") => took_ns,
+                        text => took_ns.saturating_add(millis(text)?),
+                    };
+                }
+                if whole(at(disk + 1)).is_none() {
+                    return Err("its process is not a number");
                 }
                 let ended_ns = nanos(time, 1).ok_or("its time is not a number of seconds")?;
                 let bytes = whole_u32(at(bytes)).ok_or("its bytes are not a number below 4 GiB")?;
@@ -175,6 +181,9 @@ fn bpftrace(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     };
     let disk = words.next().ok_or("it has fewer than five words")?;
     let latency = words.next_back().ok_or("it has fewer than five words")?;
+    if words.next_back().and_then(whole).is_none() {
+        return Err("its process is not a number");
+    }
     let millis = |text| nanos(text, 1_000);
     let took_ns = millis(latency).ok_or("its latency is not a number of milliseconds")?;
     let ended_ns = millis(time).ok_or("its time is not a number of milliseconds")?;

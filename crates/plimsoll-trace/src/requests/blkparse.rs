@@ -269,6 +269,7 @@ impl Text {
         }
         let told = self.wrong.finish(&self.about.name, nothing)?;
         self.warnings.extend(told);
+        self.warnings.extend(self.input.losses());
         Ok(())
     }
 }

@@ -142,6 +142,9 @@ impl TraceRowParser for FioIologParser {
             _ if moves => return Err(few),
             _ => (0, 0),
         };
+        if words.next().is_some() {
+            return Err("it has too many words");
+        }
         Ok(Some(TraceRow {
             at_ns,
             took: None,

@@ -7,7 +7,7 @@ use super::TraceFormat;
 use crate::input::RecordingInput;
 use crate::recording::TraceSource;
 
-pub(super) const MSR: &[u8] = b"\
+pub(crate) const MSR: &[u8] = b"\
 128166385295514663,hm,0,Write,9056014336,2048,2833\n\
 128166385295514878,hm,1,Read,11855351808,512,2617\n";
 
@@ -182,7 +182,7 @@ pub(super) fn blktrace(version: u8, is_big_endian: bool) -> Vec<u8> {
 }
 
 /// Each with the name of the format that must recognise it.
-pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn all() -> Vec<(&'static str, Vec<u8>)> {
     use super::{
         alibaba, biosnoop, blkparse, blktrace as binary, darshan, fio_iolog, fio_lat, fiu, mqsim,
         msr, spc, systor, tencent, vscsi as command, warp,

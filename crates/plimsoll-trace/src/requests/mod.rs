@@ -190,4 +190,6 @@ fn first_row_is(
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+pub(crate) use fixtures::{MSR, all as fixtures};
+#[cfg(test)]
 pub(crate) use tests::mutate;

@@ -175,6 +175,7 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         let nothing = self.origin_ns.is_none();
         let told = self.wrong.finish(&self.about.name, nothing)?;
         self.warnings.extend(told);
+        self.warnings.extend(self.input.losses());
         self.warnings.extend(self.parse.notes());
         if self.early > 0 {
             self.warnings.push(format!(

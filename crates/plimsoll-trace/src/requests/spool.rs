@@ -136,13 +136,14 @@ struct Unfinished {
 impl Unfinished {
     fn open(mut input: RecordingInput) -> Result<Unfinished, TraceError> {
         let mut targets = DeviceNameTable::default();
-        let mut origin_unix_ns = None;
+        let (mut origin_unix_ns, mut is_whole) = (None, false);
         // One line more than there may be devices ends the loop.
         for _ in 0..TARGETS_MAX + 3 {
             let Some((_, line)) = input.line()? else {
                 break;
             };
             if line.is_empty() {
+                is_whole = true;
                 break;
             }
             if let Some(name) = line.strip_prefix(b"device ") {
@@ -157,14 +158,15 @@ impl Unfinished {
             host: String::new(),
             carries: TIMED,
         };
+        let is_cut = || input.damage(input.offset(), "its heading is cut");
         Ok(Unfinished {
             about,
+            damage: (!is_whole).then(is_cut),
             input,
             targets,
             origin_unix_ns,
             lost: 0,
             is_done: false,
-            damage: None,
         })
     }
 

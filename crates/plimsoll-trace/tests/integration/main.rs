@@ -8,5 +8,6 @@ mod examples;
 mod judges;
 mod programs;
 mod reader_speed;
+mod recounted;
 #[cfg(feature = "parquet")]
 mod tables;

@@ -477,11 +477,11 @@ fn fidelity(text: &mut String, lines: &[FidelityCheck], all: bool) {
     for line in told {
         let _ = writeln!(
             text,
-            "  {:<60}{:>11}{:>12}{:>8.2} %{:>6.1} %  {}",
+            "  {:<60}{:>11}{:>12}{:>10}{:>6.1} %  {}",
             line.metric,
             number(line.recorded),
             number(line.submitted),
-            line.error * 100.0,
+            line.shown(|error| format!("{:.2} %", error * 100.0)),
             line.gate * 100.0,
             if line.passed() { "pass" } else { "FAIL" }
         );

@@ -6,21 +6,29 @@ use plimsoll_core::model::FidelityCheck;
 /// How many gates were passed, and which of them was the closest; empty without gates.
 pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a FidelityCheck> + Clone) -> String {
     let all = lines.clone().count();
-    let passed = lines.filter(|line| line.passed());
+    let passed = lines.clone().filter(|line| line.passed());
     let count = passed.clone().count();
     let share = |line: &FidelityCheck| line.error.abs() / line.gate.max(f64::MIN_POSITIVE);
-    let closest = passed.max_by(|a, b| share(a).total_cmp(&share(b)));
-    let Some(closest) = closest.filter(|line| line.error != 0.0) else {
-        return match all {
-            0 => String::new(),
-            _ => format!("{count} of {all} gates passed"),
-        };
+    if all == 0 {
+        return String::new();
+    }
+    let copies = match lines.filter(|line| line.copy).count() {
+        0 => String::new(),
+        copies => format!(", {copies} of them on a copy, which shows only that it is played"),
     };
+    let others = passed.filter(|line| !line.copy && line.error != 0.0);
+    let closest = others.max_by(|a, b| share(a).total_cmp(&share(b)));
+    let closest = closest.map(|line| {
+        format!(
+            ": the closest is {}, off by {:.2} % of {:.0} % allowed",
+            line.metric,
+            line.error.abs() * 100.0,
+            line.gate * 100.0
+        )
+    });
     format!(
-        "{count} of {all} gates passed: the closest is {}, off by {:.2} % of {:.0} % allowed",
-        closest.metric,
-        closest.error.abs() * 100.0,
-        closest.gate * 100.0
+        "{count} of {all} gates passed{copies}{}",
+        closest.unwrap_or_default()
     )
 }
 
@@ -61,5 +69,11 @@ mod tests {
         assert_eq!(names(true).len(), 4);
         assert_eq!(summary([line("a", 0.0)].iter()), "1 of 1 gates passed");
         assert_eq!(summary([].iter()), "");
+        let lines = [0.0, 0.02].map(|error| line("a", error).of_its_own());
+        assert_eq!(
+            summary(lines.iter()),
+            "2 of 2 gates passed, 1 of them on a copy, which shows only that it is played: the closest is a, off by \
+             2.00 % of 10 % allowed"
+        );
     }
 }

@@ -244,7 +244,7 @@ impl MonitoringQuestion {
             Err(error) => return error,
         };
         let shown = |series: &BTreeMap<String, String>| {
-            let labels = ["instance", "host", "device", "volume", "disk", "name"];
+            let labels = ["instance", "host", "device", "volume", "name"];
             let named = labels
                 .iter()
                 .filter_map(|label| Some((label, series.get(*label)?)));

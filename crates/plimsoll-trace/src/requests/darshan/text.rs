@@ -82,6 +82,7 @@ fn open(mut input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     let nothing = gathered.seen() == 0 && gathered.damage.is_none();
     let told = wrong.finish(gathered.name(), false)?;
     gathered.warnings.extend(told);
+    gathered.warnings.extend(input.losses());
     if text.upper > 0 {
         gathered.warnings.push(format!(
             "{} requests of MPI-IO were left out: what they became in the file system is there as POSIX",

@@ -43,7 +43,7 @@ pub(super) fn of_model(model: &WorkloadModel, verification: &FidelityReport, all
             line.metric,
             number(line.recorded),
             number(line.submitted),
-            percent(line.error),
+            line.shown(percent),
             format!("{:.1} %", line.gate * 100.0),
             floor.seeds.map_or("–".into(), percent),
             floor.halves.map_or("–".into(), percent),
@@ -79,7 +79,7 @@ pub(super) fn of_job(job: &JobFidelity, all: bool) -> String {
             "{:METRIC$}{:>11}{:>12}{:>8}{:>10}  {}",
             line.metric,
             number(line.recorded),
-            percent(line.error),
+            line.shown(percent),
             format!("{:.1} %", line.gate * 100.0),
             floor.halves.map_or("–".into(), percent),
             word(line)

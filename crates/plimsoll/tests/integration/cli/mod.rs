@@ -31,6 +31,7 @@ mod places;
 mod profile;
 mod python;
 mod record;
+mod recordings;
 mod repro;
 mod resumed;
 mod spreadsheet;

@@ -364,6 +364,20 @@ fn the_only_disk_is_taken_flushes_are_told_and_passed_gates_are_one_line() {
     assert!(told.contains("flushes"), "{told}");
     let listed = text(&lab.run(&["fit", "disk.txt", "--gates"]).stdout);
     assert!(listed.matches("  pass").count() > 5, "{listed}");
+    // What is held against itself has no error that could be told.
+    assert!(
+        listed.contains(" copy ") && !listed.contains(" 0.00 %"),
+        "{listed}"
+    );
+    assert!(listed.contains("of them on a copy"), "{listed}");
+    let json = lab.json(&["fit", "disk.txt", "--json"]);
+    let gates = json["fidelity"].as_array().unwrap();
+    let is_told = |gate: &&serde_json::Value| gate["copy"] == true || gate["error"] != 0.0;
+    assert_eq!(
+        gates.iter().filter(is_told).count(),
+        gates.len(),
+        "{gates:?}"
+    );
     let sync = ["fit", "disk.txt", "--declare", "sync", "-o", "sync.toml"];
     assert!(!text(&lab.run(&sync).stderr).contains("not played"));
     let verified = lab.run(&["verify", "sync.toml", "--against", "disk.txt"]);
