@@ -66,7 +66,7 @@ impl FidelityLoad<'_> {
             return false;
         };
         let source = &model.source;
-        model.parametric.is_none() && (&*source.recording, &*source.disk) == (recording, disk)
+        (&*source.recording, &*source.disk) == (recording, disk)
     }
 
     /// The lines of it, held against this disk.
