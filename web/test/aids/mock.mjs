@@ -66,7 +66,7 @@ export async function mock(rows = 600) {
     "GET session": () => ({ csrf: "c" }),
     "POST session": () => ({ csrf: "c" }),
     "GET server": () => ({ version: "0", host: "here", runs: "D", started_at: at }),
-    "GET runs": () => RUNS,
+    "GET runs": () => ({ runs: RUNS, count: RUNS.length, pages: 1 }),
     "GET runs/a": () => ({ ...RUNS[0], progress: progress(), job: "1", workloads: ["varmail"],
       arms: ARMS.map((name, i) => ({ name, colour: i % 2, control: i === 2 })) }),
     "GET runs/a/sections": () => section(trials),
