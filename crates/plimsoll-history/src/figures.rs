@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The part of a run that becomes history: a fact for each trial and figure, and for each figure of an arm
-//! the ratio to the reference arm within the same blocks. The folder is read event by event: of a trial only its
-//! figures are kept.
+//! the ratio to the reference arm within the same blocks. The folder is read event by event: of a trial only
+//! its figures are kept.
 
 use crate::error::HistoryError;
 use crate::secret::hexadecimal;

@@ -34,8 +34,8 @@ const POINTS: usize = 1000;
 /// How long the first picture of a run waits for it to be read whole.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a list waits for answers that no list had before, and how long they are worked out beside it: the next
-/// list has them.
+/// How long a list waits for answers that no list had before, and how long they are worked out beside it:
+/// the next list has them.
 const ANSWERS_WAIT: Duration = Duration::from_millis(30);
 const ANSWERS_TIME: Duration = Duration::from_secs(2);
 /// Colours of arms in reports, whose classes are `c0`, `c1` and so on.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How often the interval of a load line holds the truth: rows for people, of laws that the search was not
 //! written for. `LAWS='judging 60s 1 12' cargo test --release -p plimsoll-stats --test integration
-//! laws::search::rows -- --ignored --nocapture`: half (tuning, judging, fresh), setting (10m, 60s, demo), first
-//! seed, how many.
+//! laws::search::rows -- --ignored --nocapture`: half (tuning, judging, fresh), setting (10m, 60s, demo),
+//! first seed, how many.
 //! With `LAWS_STEPS=1` each trial is printed.
 //! `laws::search::truths` with `LAWS=60`: the multiple that half of the stays of a minute carry.
 #![expect(clippy::print_stdout, reason = "its rows are what it is for")]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A third half: laws by someone who had not read the search, and of the other laws one example. Their truths are
-//! those of `bench/laws.c`, which shares no code with them; `docs/results/2026-11-laws.md` names their systems.
+//! A third half: laws by someone who had not read the search, and of the other laws one example. Their truths
+//! are those of `bench/laws.c`, which shares no code with them; `docs/results/2026-11-laws.md` names their
+//! systems.
 
 mod line;
 mod noisy;

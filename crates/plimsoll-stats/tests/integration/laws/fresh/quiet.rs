@@ -97,7 +97,7 @@ fn lines() -> [Set; 5] {
     ]
 }
 
-/// Operations of which any is equally likely the next to end. Exponential sizes that share a server are that, too.
+/// Operations of which any is equally likely the next to end, as exponential sizes that share a server are.
 struct Crowd {
     /// When they were due; none of what a device goes on with after a trial.
     inside: Vec<Option<f64>>,
