@@ -4,6 +4,7 @@
 //! there.
 
 use crate::support::{Lab, text};
+use plimsoll_core::mapping::MappingFile;
 use plimsoll_lab::stacks::StackConfig;
 use plimsoll_run::campaign_file::CampaignPlan;
 use plimsoll_run::experiment_file;
@@ -50,7 +51,7 @@ fn words(text: &str, file: &str) -> Vec<String> {
         .collect()
 }
 
-const KINDS: [FileKind; 6] = [
+const KINDS: [FileKind; 7] = [
     FileKind {
         name: "campaign",
         schema: schema!("campaign"),
@@ -124,6 +125,25 @@ const KINDS: [FileKind; 6] = [
         },
         reads: |path| WorkloadSpec::parse(&path.display().to_string()).is_ok(),
         used: |file| words("run FILE null --for 100ms --warmup 0s --no-record", file),
+        granted: &[],
+    },
+    FileKind {
+        name: "mapping",
+        schema: schema!("mapping"),
+        whole: |lab| {
+            let row = |at: u64| format!("{},{},2\n", 1_795_220_000 + 10 * at, 5 + at % 3);
+            let table = std::iter::once("t,r,w\n".to_owned()).chain((0..30).map(row));
+            std::fs::write(lab.path("table.csv"), table.collect::<String>()).unwrap();
+            "recording = \"table.csv\"\n[time]\ncolumn = \"t\"\nunit = \"s\"\n[device]\nname = \"sda\"\n\
+             [[column]]\nname = \"r\"\nmetric = \"reads\"\nkind = \"rate\"\n\
+             [[column]]\nname = \"w\"\nmetric = \"writes\"\nkind = \"rate\"\n"
+                .into()
+        },
+        reads: |path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            toml::from_str::<MappingFile>(&text).is_ok()
+        },
+        used: |file| words("profile FILE --json", file),
         granted: &[],
     },
 ];
@@ -274,8 +294,9 @@ fn attack(lab: &Lab, kind: &FileKind) -> AttackCounts {
 /// Has the program use the file: as it is where that is short, else dry.
 fn use_it(lab: &Lab, kind: &FileKind, at: usize, counts: &mut AttackCounts) {
     let mut words = (kind.used)("./stranger.toml");
-    // Every third is really carried out, without trust.
-    if !at.is_multiple_of(3) && !words.iter().any(|word| word == "--dry-run") {
+    // Every third is really carried out, without trust, and all of what only reads.
+    let is_short = kind.name == "mapping" || words.iter().any(|word| word == "--dry-run");
+    if !at.is_multiple_of(3) && !is_short {
         words.push("--dry-run".into());
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -331,4 +352,9 @@ fn no_key_of_a_strangers_stack_or_inventory_starts_a_program() {
 #[test]
 fn no_key_of_a_strangers_workload_starts_a_program() {
     check(&["workload"]);
+}
+
+#[test]
+fn no_key_of_a_strangers_mapping_starts_a_program() {
+    check(&["mapping"]);
 }
