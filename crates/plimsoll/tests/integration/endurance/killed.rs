@@ -23,9 +23,9 @@ const STEP_MS: u64 = 20;
 struct Moments {
     rng: Rng,
     seed: u64,
-    /// Kills that found the command at work.
+    /// Commands whose first kill met a living process.
     at_work: usize,
-    /// Kills in all.
+    /// Kills that met a living process.
     kills: usize,
     /// Names that results have before they are whole, which the kills left.
     early: usize,
@@ -131,8 +131,9 @@ impl Moments {
 impl Drop for Moments {
     fn drop(&mut self) {
         let (kills, at_work, seed) = (self.kills, self.at_work, self.seed);
-        let told =
-            format!("{kills} kills, of which {at_work} found their command at work; seed {seed}");
+        let told = format!(
+            "{kills} kills of living processes, of which {at_work} were the first of their command; seed {seed}"
+        );
         let _ = writeln!(std::io::stderr(), "{told}");
     }
 }
@@ -159,6 +160,15 @@ fn a_result_is_whole_or_what_was_there_before() {
     for command in WRITERS {
         for _ in 0..times(2) {
             moments.kill(&lab, command);
+            let words = command.words(moments.rounds);
+            let again = lab.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            let context = format!("{}, seed {}", command.name(), moments.seed);
+            assert_eq!(
+                again.status.code(),
+                Some(0),
+                "{context}: {}",
+                text(&again.stderr)
+            );
         }
     }
     assert!(moments.at_work > 0, "all had ended before they were killed");
