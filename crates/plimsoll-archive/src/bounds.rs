@@ -100,7 +100,7 @@ pub(crate) struct RunBounds {
 }
 
 impl RunBounds {
-    /// Those of a manifest, from which so many workloads were left out; why it is that of no run.
+    /// The bounds of a manifest from which N workloads were left out; the fault of one that no run has.
     pub(crate) fn of(manifest: &RunManifest, left_out: usize) -> Result<RunBounds, String> {
         check_blocks("blocks", manifest.blocks)?;
         let policy = &manifest.policy;

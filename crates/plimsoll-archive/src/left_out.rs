@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What run folders of older versions hold and this one does not show: trials of models at their sensitivity
-//! bounds, and what requests of models were drawn from.
+//! Parts of older run folders that this version leaves out: trials of models at their sensitivity bounds,
+//! and the distributions that requests of models were drawn from.
 
 use plimsoll_core::event::{RunEvent, RunWarning};
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl LeftOutTrials {
         self.labels.len()
     }
 
-    /// The event without what belongs to them; `None` where nothing remains.
+    /// The event without these trials; `None` where nothing remains.
     pub(crate) fn rest_of(&mut self, mut event: RunEvent) -> Option<RunEvent> {
         let is_left_out = match &mut event {
             RunEvent::TrialBegan(trial) | RunEvent::Prepared { trial, .. } => {
@@ -72,11 +72,11 @@ impl LeftOutTrials {
         (!is_left_out).then_some(event)
     }
 
-    /// What is to be said of them.
+    /// The warning that trials were left out.
     pub(crate) fn warning(&self) -> Option<RunWarning> {
         let text = format!(
-            "{} trials of models at their sensitivity bounds are left out: this version compares \
-             the models themselves alone",
+            "{} trials of models at their sensitivity bounds are left out: this version plays \
+             models without bounds",
             self.ended
         );
         let about = String::new();

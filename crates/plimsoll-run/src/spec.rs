@@ -345,8 +345,8 @@ fn not_read(path: &Path, text: &str, error: &toml::de::Error) -> CliError {
     if model.and_then(|model| model.get("parametric")).is_none() {
         return about(path, error);
     }
-    let text = "it holds distributions of requests ([workload.model.parametric]), which are played \
-                no more";
+    let text = "it holds distributions of requests ([workload.model.parametric]), which this \
+                version cannot play";
     about(path, &text).hint("fit the recording again, without --parametric: plimsoll fit RECORDING")
 }
 

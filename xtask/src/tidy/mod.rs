@@ -76,6 +76,15 @@ fn check_promises(policy: &str, sources: &str, faults: &mut Vec<String>) {
             }
         }
     }
+    let listed = policy
+        .split_once("## Promises")
+        .map_or("", |(_, rest)| rest);
+    for promise in listed.split("\n* **").skip(1) {
+        let (name, text) = promise.split_once("**").unwrap_or((promise, ""));
+        if !text.contains("Tests: `") && !text.contains("Checks: ") {
+            faults.push(format!("SECURITY.md: the promise '{name}' names no test"));
+        }
+    }
     if tests == 0 {
         faults.push("SECURITY.md: no promise names a test".to_owned());
     }

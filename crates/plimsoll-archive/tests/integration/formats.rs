@@ -92,7 +92,7 @@ fn format_2_0() {
 #[test]
 fn format_2_1_has_devices() {
     let run = opened("2.1");
-    // It planned a model at a bound, too.
+    // The plan had a third workload, a model at its sensitivity bound.
     assert_eq!(run.manifest.entries.len(), 2);
     assert_eq!(run.manifest.load_nodes[0].machine.cpus, 2);
     let device = run.trials[0].device.as_ref().unwrap();
@@ -131,7 +131,7 @@ fn trials_at_sensitivity_bounds_are_left_out_with_a_sentence() {
     );
 }
 
-/// So did models of distributions; the requests that were drawn from these are in the manifest, too.
+/// A manifest with a model of distributions holds the requests drawn from them, too, and these are read.
 #[test]
 fn a_run_of_a_model_of_distributions_is_read() {
     let place = tempfile::tempdir().unwrap();

@@ -210,8 +210,8 @@ pub struct FidelityCheck {
     pub error: f64,
     /// The largest magnitude of `error` that passes.
     pub gate: f64,
-    /// Whether the load was made of the very figure that it is held against, so that an error near 0
-    /// shows that the figure is played and no more.
+    /// Whether the load was fitted to this very figure, so that an error near 0 shows that the figure is
+    /// played and no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copy: bool,
 }
@@ -240,7 +240,7 @@ impl FidelityCheck {
         }
     }
 
-    /// The line of a load that was made of the recording that it is held against.
+    /// The check of a load that was fitted to this recording: an error near 0 is a copy.
     #[must_use]
     pub fn of_its_own(self) -> Self {
         FidelityCheck {
@@ -249,7 +249,7 @@ impl FidelityCheck {
         }
     }
 
-    /// The error as it is shown: in these words, unless there is none because it is a copy.
+    /// The error in these words; `copy` where it is one.
     #[must_use]
     pub fn shown(&self, error: impl FnOnce(f64) -> String) -> String {
         if self.copy {

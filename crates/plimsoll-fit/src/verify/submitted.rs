@@ -60,7 +60,7 @@ pub(super) struct FidelityLoadCounts {
 }
 
 impl FidelityLoad<'_> {
-    /// Whether it keeps what was recorded of this disk.
+    /// Whether the model was fitted to this disk of this recording.
     pub(super) fn is_of(&self, recording: &str, disk: &str) -> bool {
         let FidelityLoad::Model(model) = self else {
             return false;
@@ -69,7 +69,7 @@ impl FidelityLoad<'_> {
         (&*source.recording, &*source.disk) == (recording, disk)
     }
 
-    /// The lines of it, held against this disk.
+    /// Checks of the load against this disk: of a model that was fitted to it, copies are marked.
     pub(super) fn held(
         &self,
         recording: &str,

@@ -14,8 +14,8 @@ const OF_TRIALS: [&str; 2] = [
 ];
 
 /// Where a model is held against the recording that it is a copy of.
-const OWN_INTERVALS: &str = "the load inside of intervals: the model has those of this very recording, so an \
-     a copy shows that they are played and no more; hold it against requests, or finer intervals, recorded \
+const OWN_INTERVALS: &str = "the load inside of intervals: the model has those of this very recording, so \
+     a copy shows that they are played and no more; compare it with requests, or finer intervals, recorded \
      at the same time";
 
 fn in_trials(mut told: Vec<String>) -> Vec<String> {

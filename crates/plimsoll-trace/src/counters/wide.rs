@@ -108,6 +108,14 @@ struct WideHeader {
     is_of_bits: bool,
 }
 
+/// Whether a cell holds no figure by intent: it is empty, a sign, or a word for that.
+fn is_absent(cell: &[u8]) -> bool {
+    let cell = cell.trim_ascii();
+    let words: [&[u8]; 3] = [b"n/a", b"nan", b"null"];
+    let is_word = words.iter().any(|word| cell.eq_ignore_ascii_case(word));
+    is_word || !cell.iter().any(u8::is_ascii_alphanumeric)
+}
+
 impl WideHeader {
     fn want(&mut self, place: usize, disk: &str, meaning: ColumnMeaning) {
         let next = self.disks.len();
@@ -130,9 +138,8 @@ impl WideHeader {
             };
             match number(cell) {
                 Some(value) => rows[*disk].push((*meaning, value)),
-                // What is not known is empty, or a sign.
-                None if cell.iter().any(u8::is_ascii_alphanumeric) => return None,
-                None => {}
+                None if is_absent(cell) => {}
+                None => return None,
             }
         }
         (columns == self.columns).then_some(rows)

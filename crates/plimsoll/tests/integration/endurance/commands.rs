@@ -17,8 +17,31 @@ pub(crate) struct LastingCommand {
     pub(crate) takes_ms: u64,
 }
 
+/// Changes of a stack that is up, by the words behind `plimsoll stack`: all but the last are carried out, and
+/// the last is killed.
+pub(crate) const CHANGES: &[&[&str]] = &[
+    &["degrade"],
+    &["degrade", "rebuild"],
+    &["scrub"],
+    &["snapshot"],
+    &["grow"],
+];
+
 /// Commands that are killed elsewhere, or have nothing to leave: each with the test or the reason.
 pub(crate) const NOT_KILLED_HERE: &[(&str, &str)] = &[
+    ("ledger check", "it only reads"),
+    ("ledger outage", "it only reads"),
+    ("ledger seek", "it only reads"),
+    (
+        "ledger stamp",
+        "it writes as ledger write does, until it is stopped",
+    ),
+    ("stack check", "it raises stacks as stack up does"),
+    ("stack list", "it only looks"),
+    ("stack replace", "its stack needs machines"),
+    ("stack show", "it only looks"),
+    ("stack status", "it only looks"),
+    ("stack switch", "its stacks need machines"),
     ("completions", "it only prints"),
     ("doctor", "it only looks"),
     (

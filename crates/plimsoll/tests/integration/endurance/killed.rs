@@ -3,8 +3,8 @@
 //! command goes on.
 
 use super::commands::{
-    LastingCommand, NOT_KILLED_HERE, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS, files_below,
-    is_whole, left, prepared,
+    CHANGES, LastingCommand, NOT_KILLED_HERE, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS,
+    files_below, is_whole, left, prepared,
 };
 use crate::support::{Lab, pause, skipped, text};
 use plimsoll_core::rng::{Rng, Seed};
@@ -16,6 +16,9 @@ const TRIES: usize = 4;
 /// Roughly how long a raze takes, in milliseconds.
 const RAZE_MS: u64 = 150;
 
+/// Roughly how long a change of a stack takes, in milliseconds.
+const CHANGE_MS: u64 = 800;
+
 /// How often it is looked whether it has ended.
 const STEP_MS: u64 = 20;
 
@@ -24,7 +27,7 @@ struct Moments {
     rng: Rng,
     seed: u64,
     /// Commands whose first kill met a living process.
-    at_work: usize,
+    first_kills: usize,
     /// Kills that met a living process.
     kills: usize,
     /// Names that results have before they are whole, which the kills left.
@@ -48,7 +51,7 @@ impl Moments {
         Moments {
             rng: Rng::new(Seed(seed).derive(purpose, 0)),
             seed,
-            at_work: 0,
+            first_kills: 0,
             kills: 0,
             early: 0,
             rounds: 0,
@@ -61,7 +64,7 @@ impl Moments {
         let mut within_ms = command.takes_ms;
         for _ in 0..TRIES {
             let Some(took_ms) = self.kill_within(lab, command, within_ms) else {
-                self.at_work += 1;
+                self.first_kills += 1;
                 return;
             };
             within_ms = took_ms;
@@ -130,9 +133,9 @@ impl Moments {
 
 impl Drop for Moments {
     fn drop(&mut self) {
-        let (kills, at_work, seed) = (self.kills, self.at_work, self.seed);
+        let (kills, first_kills, seed) = (self.kills, self.first_kills, self.seed);
         let told = format!(
-            "{kills} kills of living processes, of which {at_work} were the first of their command; seed {seed}"
+            "{kills} kills of living processes, of which {first_kills} were the first of their command; seed {seed}"
         );
         let _ = writeln!(std::io::stderr(), "{told}");
     }
@@ -171,7 +174,10 @@ fn a_result_is_whole_or_what_was_there_before() {
             );
         }
     }
-    assert!(moments.at_work > 0, "all had ended before they were killed");
+    assert!(
+        moments.first_kills > 0,
+        "all had ended before they were killed"
+    );
     // A result has a name only for the instant in which it takes its own, where the file system has files
     // without a name.
     let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::WRONLY;
@@ -220,7 +226,10 @@ fn a_run_is_reported_and_the_same_command_goes_on() {
             assert_eq!(report["complete"], true, "{context}");
         }
     }
-    assert!(moments.at_work > 0, "all had ended before they were killed");
+    assert!(
+        moments.first_kills > 0,
+        "all had ended before they were killed"
+    );
 }
 
 #[test]
@@ -235,27 +244,84 @@ fn whatever_else_is_killed_leaves_nothing_that_raze_does_not_take_away() {
             moments.kill(&lab, command);
         }
     }
-    assert!(moments.at_work > 0, "all had ended before they were killed");
+    assert!(
+        moments.first_kills > 0,
+        "all had ended before they were killed"
+    );
+}
+
+/// One of the changes, drawn by the seed; as many as are asked for where somebody has the time.
+#[test]
+fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
+    let lab = prepared();
+    if !crate::cli::nfs::missing(&lab, "raid1").is_empty() {
+        return skipped("kills of changes of stacks", "their programs are missing");
+    }
+    let mut moments = Moments::new("changes");
+    for _ in 0..times(1) {
+        let drawn = usize::try_from(moments.rng.below(CHANGES.len() as u64)).unwrap();
+        let (last, before) = CHANGES[drawn].split_last().unwrap();
+        let context = format!("stack {last}, seed {}", moments.seed);
+        let done = |words: &[&str]| {
+            let output = lab.run(words);
+            let told = text(&output.stderr);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{context}: {words:?}: {told}"
+            );
+        };
+        done(&["stack", "up", "raid1", "--size", "300M"]);
+        before
+            .iter()
+            .for_each(|word| done(&["stack", word, "raid1"]));
+        moments.kill_once(&lab, &["stack", last, "raid1"], CHANGE_MS);
+        done(&["raze"]);
+        let left = [left(&lab), files_below(&lab.path("state"))].concat();
+        assert!(left.is_empty(), "{context}: {left:?}");
+    }
+}
+
+/// The names of commands in a help text.
+fn commands_of(lab: &Lab, words: &[&str]) -> Vec<String> {
+    let help = text(&lab.run(&[words, &["--help"]].concat()).stdout);
+    let (_, rest) = help.split_once("Commands:\n").expect("a list of commands");
+    let list = rest.split("\n\n").next().unwrap_or_default();
+    let names = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let is_one = |name: &&str| !name.is_empty() && *name != "help";
+    names.filter(is_one).map(str::to_owned).collect()
 }
 
 #[test]
 fn every_command_is_killed_or_has_a_reason_not_to_be() {
-    let help = text(&Lab::new().run(&["--help"]).stdout);
-    let (_, rest) = help.split_once("Commands:\n").expect("a list of commands");
-    let (list, _) = rest.split_once("\n\n").expect("an end of it");
-    let names = list.lines().filter_map(|line| {
-        let name = line.strip_prefix("  ")?.split(' ').next()?;
-        (!name.is_empty() && name != "help").then_some(name)
-    });
-    let known: Vec<&str> = [WRITERS, RUNNERS, OTHERS, ON_STACKS]
-        .concat()
+    let lab = Lab::new();
+    let mut names = commands_of(&lab, &[]);
+    // Of these some subcommands are killed.
+    for above in ["ledger", "stack"] {
+        names.retain(|name| name != above);
+        let below = commands_of(&lab, &[above]);
+        names.extend(below.iter().map(|name| format!("{above} {name}")));
+    }
+    let changes = CHANGES.iter().flat_map(|words| words.last());
+    let changes = changes.map(|word| format!("stack {word}"));
+    let all = [WRITERS, RUNNERS, OTHERS, ON_STACKS].concat();
+    let killed: Vec<String> = all
         .iter()
-        .map(|command| command.words[0])
-        .chain(NOT_KILLED_HERE.iter().map(|(name, _)| *name))
+        .map(LastingCommand::name)
+        .chain(changes)
         .collect();
-    let missing: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
-    assert!(
-        missing.is_empty(),
-        "neither killed nor excused: {missing:?}"
-    );
+    for name in &names {
+        let begins = |one: &String| one == name || one.starts_with(&format!("{name} "));
+        let is_killed = killed.iter().any(begins);
+        let is_excused = NOT_KILLED_HERE.iter().any(|(one, _)| one == name);
+        assert!(
+            is_killed != is_excused,
+            "{name}: killed {is_killed}, excused {is_excused}"
+        );
+    }
+    let is_unknown = |one: &str| !names.iter().any(|name| name == one);
+    let stale = NOT_KILLED_HERE.iter().find(|(one, _)| is_unknown(one));
+    assert_eq!(stale, None, "no such command");
 }

@@ -3,8 +3,8 @@
 //! are those of `bench/laws.c`, which shares no code with them; `docs/results/2026-11-laws.md` names their
 //! systems.
 
-mod line;
 mod noisy;
+mod queue;
 mod quiet;
 
 use super::checks::{crossing, long_run};

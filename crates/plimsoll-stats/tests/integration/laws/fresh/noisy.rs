@@ -4,7 +4,7 @@
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Rng;
 
-use super::line::Line;
+use super::queue::FifoQueue;
 use crate::laws::{LawGroup, Set, split};
 
 /// When an operation ends that begins at this time.
@@ -17,7 +17,7 @@ fn noisy(
 ) -> Set {
     let build = move |mut rng: Rng| {
         let serve = build(split(&mut rng));
-        Line::new(1, rng, serve)
+        FifoQueue::new(1, rng, serve)
     };
     Set::new(family, description, LawGroup::Noisy, build)
 }

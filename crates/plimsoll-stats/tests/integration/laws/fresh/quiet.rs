@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Rng;
 
-use super::line::{Gaps, Line};
+use super::queue::{ArrivalGaps, FifoQueue};
 use crate::laws::{LawGroup, Set, Sink, System, Work, split};
 
 pub(super) fn sets() -> Vec<Set> {
@@ -25,8 +25,8 @@ fn quiet<S: System + 'static>(
 }
 
 /// Servers in parallel, each of which takes this work.
-fn servers(count: usize, work: Work, gaps: Gaps, rng: Rng) -> impl System {
-    Line::new(count, rng, move |start, rng| start + work.draw(rng)).gaps(gaps)
+fn servers(count: usize, work: Work, gaps: ArrivalGaps, rng: Rng) -> impl System {
+    FifoQueue::new(count, rng, move |start, rng| start + work.draw(rng)).gaps(gaps)
 }
 
 fn lines() -> [Set; 5] {
@@ -54,7 +54,7 @@ fn lines() -> [Set; 5] {
             |rng| {
                 // Γ(1 + 1 / 0.7) is 1.265 823: the mean is 0.9 ms.
                 let scale = 0.000_9 / 1.265_823;
-                Line::new(1, rng, move |start, rng| {
+                FifoQueue::new(1, rng, move |start, rng| {
                     start + scale * rng.exponential(1.0).powf(1.0 / 0.7)
                 })
             },
@@ -65,7 +65,7 @@ fn lines() -> [Set; 5] {
         quiet(
             "iscsi link",
             "a gigabit link that carries pages and, one in ten, extents",
-            move |rng| servers(1, sizes, Gaps::Poisson, rng),
+            move |rng| servers(1, sizes, ArrivalGaps::Poisson, rng),
         )
         .limited(12.0)
         .load(500.0, 0.5, 30.0)
@@ -73,7 +73,7 @@ fn lines() -> [Set; 5] {
         quiet(
             "mirror",
             "two disks with the same data; Pareto times up to a quarter of a second",
-            move |rng| servers(2, disk, Gaps::Poisson, rng),
+            move |rng| servers(2, disk, ArrivalGaps::Poisson, rng),
         )
         .limited(150.0)
         .load(40.0, 0.3, 12.0)
@@ -81,7 +81,7 @@ fn lines() -> [Set; 5] {
         quiet(
             "eight channels",
             "flash channels that a paced application reads; lognormal times",
-            move |rng| servers(8, channel, Gaps::Regular, rng),
+            move |rng| servers(8, channel, ArrivalGaps::Regular, rng),
         )
         .limited(6.0)
         .load(3_000.0, 0.5, 7.0)
@@ -89,7 +89,7 @@ fn lines() -> [Set; 5] {
         quiet(
             "sixteen paths",
             "sixteen queues of an array, hyperexponential arrivals",
-            move |rng| servers(16, path, Gaps::Bursty, rng),
+            move |rng| servers(16, path, ArrivalGaps::Bursty, rng),
         )
         .limited(40.0)
         .load(400.0, 1.0, 40.0)
@@ -178,8 +178,8 @@ fn crowds() -> [Set; 2] {
 
 /// A line whose operations go on to another.
 struct Stages<F, G> {
-    first: Line<F>,
-    second: Line<G>,
+    first: FifoQueue<F>,
+    second: FifoQueue<G>,
 }
 
 impl<F: FnMut(f64, &mut Rng) -> f64, G: FnMut(f64, &mut Rng) -> f64> Stages<F, G> {
@@ -206,7 +206,7 @@ impl<F: FnMut(f64, &mut Rng) -> f64, G: FnMut(f64, &mut Rng) -> f64> System for 
 /// A cache before some disks.
 struct Cached<F> {
     misses: f64,
-    disks: Vec<Line<F>>,
+    disks: Vec<FifoQueue<F>>,
     rng: Rng,
 }
 
@@ -329,7 +329,7 @@ struct Refused {
 
 /// Workers with little room before them; who finds none comes again after a random part of a growing time.
 struct Retried<F> {
-    workers: Line<F>,
+    workers: FifoQueue<F>,
     room: usize,
     /// By the bits of the time, which order as times do, and a number that tells equal ones apart.
     again: BTreeMap<(u64, u64), Refused>,
@@ -381,8 +381,8 @@ impl<F: FnMut(f64, &mut Rng) -> f64> System for Retried<F> {
 }
 
 /// Servers of exponential times.
-fn exponential(count: usize, mean: f64, rng: Rng) -> Line<impl FnMut(f64, &mut Rng) -> f64> {
-    Line::new(count, rng, move |start, rng: &mut Rng| {
+fn exponential(count: usize, mean: f64, rng: Rng) -> FifoQueue<impl FnMut(f64, &mut Rng) -> f64> {
+    FifoQueue::new(count, rng, move |start, rng: &mut Rng| {
         start + rng.exponential(mean)
     })
 }

@@ -9,7 +9,7 @@ use crate::laws::{Sink, System};
 
 /// How arrivals follow each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Gaps {
+pub(super) enum ArrivalGaps {
     Poisson,
     /// Erlang of shape 4: half as scattered.
     Regular,
@@ -17,12 +17,12 @@ pub(super) enum Gaps {
     Bursty,
 }
 
-impl Gaps {
+impl ArrivalGaps {
     fn draw(self, rng: &mut Rng, rate: f64) -> f64 {
         match self {
-            Gaps::Poisson => rng.exponential(1.0 / rate),
-            Gaps::Regular => rng.gamma(4.0, 1.0 / rate),
-            Gaps::Bursty => {
+            ArrivalGaps::Poisson => rng.exponential(1.0 / rate),
+            ArrivalGaps::Regular => rng.gamma(4.0, 1.0 / rate),
+            ArrivalGaps::Bursty => {
                 let often = f64::midpoint(1.0, 0.6_f64.sqrt());
                 let chance = if rng.unit() < often {
                     often
@@ -43,28 +43,28 @@ struct Waiting {
 }
 
 /// `serve` says when an operation ends that begins at this time.
-pub(super) struct Line<F> {
+pub(super) struct FifoQueue<F> {
     serve: F,
-    gaps: Gaps,
+    gaps: ArrivalGaps,
     waiting: VecDeque<Waiting>,
     /// When each server is free.
     free: Vec<f64>,
     rng: Rng,
 }
 
-impl<F: FnMut(f64, &mut Rng) -> f64> Line<F> {
-    pub(super) fn new(servers: usize, rng: Rng, serve: F) -> Line<F> {
-        Line {
+impl<F: FnMut(f64, &mut Rng) -> f64> FifoQueue<F> {
+    pub(super) fn new(servers: usize, rng: Rng, serve: F) -> FifoQueue<F> {
+        FifoQueue {
             serve,
-            gaps: Gaps::Poisson,
+            gaps: ArrivalGaps::Poisson,
             waiting: VecDeque::new(),
             free: vec![0.0; servers],
             rng,
         }
     }
 
-    pub(super) fn gaps(self, gaps: Gaps) -> Line<F> {
-        Line { gaps, ..self }
+    pub(super) fn gaps(self, gaps: ArrivalGaps) -> FifoQueue<F> {
+        FifoQueue { gaps, ..self }
     }
 
     pub(super) fn join(&mut self, due: f64, from: f64) {
@@ -97,7 +97,7 @@ impl<F: FnMut(f64, &mut Rng) -> f64> Line<F> {
     }
 }
 
-impl<F: FnMut(f64, &mut Rng) -> f64> System for Line<F> {
+impl<F: FnMut(f64, &mut Rng) -> f64> System for FifoQueue<F> {
     fn gap(&mut self, rng: &mut Rng, _at: f64, rate: f64) -> f64 {
         self.gaps.draw(rng, rate)
     }
