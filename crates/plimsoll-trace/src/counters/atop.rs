@@ -11,8 +11,7 @@ use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{ColumnMeaning, DiskRowValues, number};
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -95,52 +94,37 @@ impl AtopRow<'_> {
     }
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut is_since_start = false;
     // As many as its version prints.
     let mut columns = None;
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, _, line| {
         match line.trim_ascii() {
-            b"" => continue,
             b"RESET" => {
                 is_since_start = true;
-                give(CounterScanEvent::Gap);
-                continue;
+                scan.gap();
             }
-            b"SEP" => {
-                is_since_start = false;
-                continue;
-            }
+            b"SEP" => is_since_start = false,
             _ => {}
         }
         // Lines of other labels stand between.
         if !LABELS.iter().any(|(label, _)| line.starts_with(label)) {
-            continue;
+            return Ok(());
         }
         let count = words(line).count();
         let is_whole = *columns.get_or_insert(count) == count;
         let row = AtopRow::of(line).filter(|_| is_whole);
-        let Some((row, span)) = row.and_then(|row| row.span().map(|span| (row, span))) else {
-            let what = "it has not the columns of a device";
-            if let Some(what) = told.wrong.wrong(offset, what, line) {
-                told.damage = Some(input.damage(offset, what));
-                break;
-            }
-            continue;
-        };
-        told.wrong.right();
-        told.host = String::from_utf8_lossy(row.host).into_owned();
+        let row = row.and_then(|row| row.span().map(|span| (row, span)));
+        let (row, span) = row.ok_or("it has not the columns of a device")?;
+        scan.right();
+        scan.told.host = String::from_utf8_lossy(row.host).into_owned();
         if row.kind != DeviceKind::Disk {
             let name = String::from_utf8_lossy(row.disk).into_owned();
-            told.layers.insert(name, row.kind);
+            scan.told.layers.insert(name, row.kind);
         }
         if !is_since_start {
-            per_second(row.disk, span, &row.values, give);
+            scan.rates(row.disk, span, &row.values);
         }
-    }
-    Ok(())
+        Ok::<(), &str>(())
+    })
 }

@@ -14,9 +14,7 @@
 use plimsoll_core::recording::{DiscardCounters, DiskCounters, FlushCounters};
 use plimsoll_core::units::Nanos;
 
-use super::{
-    CounterFormat, CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give, clock,
-};
+use super::{CounterFormat, CounterRow, CounterScan, CounterSemantics, clock};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -199,18 +197,18 @@ impl LoopTime {
         self.now
     }
 
-    pub(super) fn read(&mut self, text: &[u8], told: &mut CounterScanSummary) -> Option<u64> {
-        if let Some(at) = told.instant(text) {
+    pub(super) fn read(&mut self, text: &[u8], scan: &mut CounterScan<'_>) -> Option<u64> {
+        if let Some(at) = scan.instant(text) {
             self.now = Some(at);
         } else if let Some(at) = clock::time_of_day_ns(text) {
-            told.lacks_date = true;
+            scan.told.lacks_date = true;
             let last = self.now.unwrap_or(0) % DAY_NS;
             // Less than half a day back is a clock that was set.
             self.days += u64::from(at + DAY_NS / 2 < last);
             self.now = Some(self.days.saturating_mul(DAY_NS).saturating_add(at));
         } else {
             self.now = Some(uptime_ns(text)?);
-            told.lacks_date = true;
+            scan.told.lacks_date = true;
         }
         self.now
     }
@@ -226,53 +224,36 @@ fn uptime_ns(text: &[u8]) -> Option<u64> {
     nanos(up, 1).filter(|_| is_uptime)
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut time = LoopTime::default();
     let (mut values, mut zone) = (Vec::new(), Vec::new());
-    while let Some((offset, line)) = input.line()? {
-        let what = match row(line).or_else(|| vmstat_row(line)) {
-            Some(row) => {
-                let at = match row.time {
-                    Some(text) => time.read(&[text, &zone].join(&b' '), told),
-                    None => time.now,
-                };
-                match at {
-                    Some(at_unix_ns) => {
-                        figures(&row, &mut values);
-                        give(CounterScanEvent::Row(CounterRow {
-                            disk: row.disk,
-                            at_unix_ns,
-                            what: CounterSemantics::Totals,
-                            values: &values,
-                        }));
-                        None
-                    }
-                    None => Some(NO_TIME),
-                }
+    scan.lines(input, RecordingInput::line, |scan, _, line| {
+        if let Some(row) = row(line).or_else(|| vmstat_row(line)) {
+            let at = match row.time {
+                Some(text) => time.read(&[text, &zone].join(&b' '), scan),
+                None => time.now,
+            };
+            figures(&row, &mut values);
+            scan.row(CounterRow {
+                disk: row.disk,
+                at_unix_ns: at.ok_or(NO_TIME)?,
+                what: CounterSemantics::Totals,
+                values: &values,
+            });
+        } else if line.trim_ascii().is_empty() {
+            return Ok(());
+        } else if is_vmstat_heading(line) {
+            // Behind the names of the columns of a time is its zone.
+            if let Some(word) = words(line).nth(10) {
+                zone = word.to_vec();
             }
-            None if line.trim_ascii().is_empty() => continue,
-            None if is_vmstat_heading(line) => {
-                // Behind the names of the columns of a time is its zone.
-                zone = words(line).nth(10).map(<[u8]>::to_vec).unwrap_or(zone);
-                continue;
-            }
-            None if time.read(line, told).is_some() => None,
-            None => Some("it is neither a disk nor a time"),
-        };
-        let Some(what) = what else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
+            return Ok(());
+        } else if time.read(line, scan).is_none() {
+            return Err("it is neither a disk nor a time");
         }
-    }
-    Ok(())
+        scan.right();
+        Ok(())
+    })
 }
 
 fn figures(row: &DiskstatsRow<'_>, values: &mut Vec<(DiskMetric, f64, f64)>) {

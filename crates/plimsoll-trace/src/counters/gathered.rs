@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::profile::{DeviceClassification, DeviceKind};
 
-use super::{CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give};
+use super::{CounterRow, CounterScan, CounterSemantics};
 use crate::series::DiskMetric;
 use crate::targets::TARGETS_MAX;
 
@@ -126,7 +126,7 @@ impl GatheredSamples {
 
     /// Gives all rows away, disk by disk. Of several machines, their names stand before those of their
     /// disks.
-    pub(super) fn give(mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    pub(super) fn give(mut self, scan: &mut CounterScan<'_>) {
         let mut machines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for disk in &self.disks {
             let names = machines.entry(&disk.machine).or_default();
@@ -134,14 +134,14 @@ impl GatheredSamples {
         }
         let are_several = machines.len() > 1;
         if let Some((only, _)) = machines.first_key_value().filter(|_| !are_several) {
-            told.host = (*only).into();
+            scan.told.host = (*only).into();
         }
         // Beside those of other machines, names alone do not say what lies on what.
         for (machine, names) in machines.iter().filter(|_| are_several) {
             let kinds = DeviceClassification::of(names, &|_| None);
             for (name, kind) in names.iter().zip(kinds) {
                 if kind.layer != DeviceKind::Disk {
-                    told.layers.insert(full(machine, name), kind.layer);
+                    scan.told.layers.insert(full(machine, name), kind.layer);
                 }
             }
         }
@@ -151,16 +151,16 @@ impl GatheredSamples {
             } else {
                 disk.name.clone()
             };
-            self.contradictions += disk.give(name.as_bytes(), give);
+            self.contradictions += disk.give(name.as_bytes(), scan);
         }
         if self.contradictions > 0 {
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "{} samples differ from another one of the same disk and time and were left out",
                 self.contradictions
             ));
         }
         if let Some(rival) = self.rival {
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "{} times samples were left out, since another series has the same figure of the same \
                  disk; the first such: {}",
                 self.rivals,
@@ -180,7 +180,7 @@ fn full(machine: &str, name: &str) -> String {
 
 impl GatheredDisk {
     /// Returns how many samples contradict others.
-    fn give(self, name: &[u8], give: &mut Give<'_>) -> u64 {
+    fn give(self, name: &[u8], scan: &mut CounterScan<'_>) -> u64 {
         let figures: Vec<GatheredFigure> = self.columns.iter().map(|c| c.figure).collect();
         let mut samples: Vec<(u64, usize, f64)> = Vec::new();
         for (place, column) in self.columns.into_iter().enumerate() {
@@ -204,12 +204,12 @@ impl GatheredDisk {
                 .iter()
                 .map(|(_, place, value)| (figures[*place].metric, *value, figures[*place].unit))
                 .collect();
-            give(CounterScanEvent::Row(CounterRow {
+            scan.row(CounterRow {
                 disk: name,
                 at_unix_ns: row[0].0,
                 what: CounterSemantics::Totals,
                 values: &values,
-            }));
+            });
         }
         contradictions
     }
@@ -217,6 +217,7 @@ impl GatheredDisk {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CounterScanEvent;
     use super::*;
 
     const READS: GatheredFigure = GatheredFigure {
@@ -232,8 +233,8 @@ mod tests {
                 gathered.push(place, *at, *value).unwrap();
             }
         }
-        let (mut told, mut rows) = (CounterScanSummary::default(), Vec::new());
-        gathered.give(&mut told, &mut |event| {
+        let mut rows = Vec::new();
+        let mut give = |event: CounterScanEvent<'_>| {
             if let CounterScanEvent::Row(row) = event {
                 let disk = String::from_utf8_lossy(row.disk);
                 let values: Vec<f64> = row.values.iter().map(|(_, value, _)| *value).collect();
@@ -242,8 +243,11 @@ mod tests {
                     row.at_unix_ns, row.what
                 ));
             }
-        });
-        (rows, told.warnings)
+        };
+        let mut scan = CounterScan::new(None, &mut give);
+        gathered.give(&mut scan);
+        let warnings = scan.told.warnings;
+        (rows, warnings)
     }
 
     #[test]

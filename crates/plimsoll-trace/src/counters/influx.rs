@@ -10,7 +10,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::monitored::{self, MonitoredSamples, SeriesLabels};
-use super::{CounterFormat, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -130,12 +130,8 @@ fn instant_ns(digits: &str) -> Option<u64> {
     value.checked_mul(unit.map_or(1, |(_, ns)| ns))
 }
 
-fn scan_lines(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
-    each_line(input, told, give, |line, found| {
+fn scan_lines(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
+    each_line(input, scan, |line, found| {
         let is_statement = line.starts_with('#') || line.starts_with("CREATE ");
         if line.is_empty() || is_statement {
             return Ok(());
@@ -154,28 +150,22 @@ fn scan_lines(
 /// Gives lines away as text, and tells of those that are refused and of a last one without an end.
 fn each_line(
     input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
     mut take: impl FnMut(&str, &mut MonitoredSamples) -> Result<(), String>,
 ) -> Result<(), TraceError> {
     let mut found = MonitoredSamples::default();
     let mut end = 0;
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, offset, line| {
         end = offset + line.len() as u64;
         let text = str::from_utf8(line).map_err(|_| "it is no UTF-8".to_owned());
-        let Err(what) = text.and_then(|text| take(text, &mut found)) else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, &what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
-        }
+        take(text?, &mut found)?;
+        scan.right();
+        Ok::<(), String>(())
+    })?;
+    if scan.told.damage.is_none() && end > 0 && end == input.offset() {
+        scan.told.damage = Some(input.damage(end, "the file is cut off: its last line has no end"));
     }
-    if told.damage.is_none() && end > 0 && end == input.offset() {
-        told.damage = Some(input.damage(end, "the file is cut off: its last line has no end"));
-    }
-    found.finish(told, give);
+    found.finish(scan);
     Ok(())
 }
 
@@ -263,13 +253,9 @@ impl FluxTable {
     }
 }
 
-fn scan_csv(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan_csv(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut table = FluxTable::default();
-    each_line(input, told, give, |line, found| table.row(line, found))
+    each_line(input, scan, |line, found| table.row(line, found))
 }
 
 /// The cells of a line of CSV; `None` when a quotation mark is missing.

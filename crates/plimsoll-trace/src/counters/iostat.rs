@@ -14,7 +14,7 @@ use plimsoll_core::units::Nanos;
 
 use super::printed::TableHeader;
 use super::reports::PrintedReports;
-use super::{CounterFormat, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -50,33 +50,24 @@ struct IostatText {
     empty: Option<usize>,
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut text = IostatText::default();
     while let Some((offset, line)) = input.line()? {
         let line = unlabelled(line);
-        if let Err(what) = text.line(line, told, give) {
+        if let Err(what) = text.line(line, scan) {
             text.reports.is_spoilt();
-            if let Some(what) = told.wrong.wrong(offset, what, line) {
-                told.damage = Some(input.damage(offset, what));
+            if let Some(what) = scan.told.wrong.wrong(offset, what, line) {
+                scan.told.damage = Some(input.damage(offset, what));
                 break;
             }
         }
     }
-    text.reports.finish(told, give);
+    text.reports.finish(scan);
     Ok(())
 }
 
 impl IostatText {
-    fn line(
-        &mut self,
-        line: &[u8],
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) -> Result<(), &'static str> {
+    fn line(&mut self, line: &[u8], scan: &mut CounterScan<'_>) -> Result<(), &'static str> {
         let is_empty = line.trim_ascii().is_empty();
         self.empty = match (self.empty, is_empty) {
             (Some(lines), true) => Some(lines + 1),
@@ -87,15 +78,15 @@ impl IostatText {
             _ => None,
         };
         if let Some(start) = start_of(line) {
-            self.reports.restart(give);
-            host(start, told, &mut self.reports);
+            self.reports.restart(scan);
+            host(start, scan, &mut self.reports);
             *self = IostatText {
                 reports: std::mem::take(&mut self.reports),
                 empty: Some(0),
                 ..IostatText::default()
             };
         } else if let Some(header) = TableHeader::of(line) {
-            self.header(header, told, give);
+            self.header(header, scan);
         } else if is_empty || is_heading(line) {
             // Behind an empty line come the processors of the next report, or its time.
             self.header = self.header.take().filter(TableHeader::is_timed);
@@ -104,22 +95,22 @@ impl IostatText {
                 self.seen.clear();
             }
         } else if !line.iter().all(|byte| b"- ".contains(byte)) {
-            return self.row(line, told, give);
+            return self.row(line, scan);
         }
         Ok(())
     }
 
     /// A header begins a report, unless it has other columns of the same one.
-    fn header(&mut self, header: TableHeader, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    fn header(&mut self, header: TableHeader, scan: &mut CounterScan<'_>) {
         if header.is_device_last() {
-            told.warn_once(ROUNDED);
+            scan.warn_once(ROUNDED);
         }
         if header.omits_boot() {
             self.reports.omits_boot();
         }
         let goes_on = self.time.is_none() && !self.seen.is_empty() && !self.seen.contains(&header);
         if !goes_on && !header.is_timed() {
-            self.reports.begin(self.time.take(), told, give);
+            self.reports.begin(self.time.take(), scan);
             self.seen.clear();
         }
         self.seen.push(header.clone());
@@ -127,21 +118,16 @@ impl IostatText {
     }
 
     /// A device, or a time.
-    fn row(
-        &mut self,
-        line: &[u8],
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) -> Result<(), &'static str> {
+    fn row(&mut self, line: &[u8], scan: &mut CounterScan<'_>) -> Result<(), &'static str> {
         if self.header.is_none()
             && let Some(header) = TableHeader::of_pool(line)
         {
-            self.header(header, told, give);
+            self.header(header, scan);
         }
         let Some(row) = self.header.as_ref().and_then(|header| header.row(line)) else {
             // A row that begins with its time is none of the lines that are a time.
             let is_timed = self.header.as_ref().is_some_and(TableHeader::is_timed);
-            let time = if is_timed { None } else { told.instant(line) };
+            let time = if is_timed { None } else { scan.instant(line) };
             match (time, &self.header) {
                 (Some(at), _) => (self.time, self.header) = (Some(at), None),
                 (None, Some(_)) => return Err("it has not a number in every column"),
@@ -149,14 +135,14 @@ impl IostatText {
             }
             return Ok(());
         };
-        told.wrong.right();
+        scan.right();
         if self.stamp != row.time {
             self.stamp = row.time.into();
-            self.reports.begin(told.instant(row.time), told, give);
+            self.reports.begin(scan.instant(row.time), scan);
         }
         // Without times and with one header for all of them, a device that comes again begins a report.
         if row.time.is_empty() && self.seen.len() == 1 && self.reports.has(row.device) {
-            self.reports.begin(None, told, give);
+            self.reports.begin(None, scan);
         }
         if !row.values.is_empty() {
             self.reports.row(row.device, row.values);
@@ -200,14 +186,14 @@ fn start_of(line: &[u8]) -> Option<&[u8]> {
     line.ends_with(b" CPU)").then(|| &line[at..])
 }
 
-fn host(line: &[u8], told: &mut CounterScanSummary, reports: &mut PrintedReports) {
+fn host(line: &[u8], scan: &mut CounterScan<'_>, reports: &mut PrintedReports) {
     let mut words = words(line);
     if let Some(name) = words.nth(2) {
         let name = String::from_utf8_lossy(name);
-        told.host = name.trim_matches(['(', ')']).into();
+        scan.told.host = name.trim_matches(['(', ')']).into();
     }
     if let Some(date) = words.next() {
         let midnight = [date, b" 00:00:00"].concat();
-        reports.day = told.local(&midnight);
+        reports.day = scan.local(&midnight);
     }
 }

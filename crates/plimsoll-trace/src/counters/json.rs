@@ -13,9 +13,9 @@
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{DiskRowValues, number, of_sysstat};
-use super::reports::{PrintedReports, per_second};
+use super::reports::PrintedReports;
 use super::sadf_forms::missing;
-use super::{CounterFormat, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -124,11 +124,7 @@ struct JsonState {
     is_list_new: bool,
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut state = JsonState::default();
     'lines: while let Some((offset, line)) = input.wide_line()? {
         let mut rest = line;
@@ -140,33 +136,33 @@ fn scan(
             rest = behind;
             if token == JsonToken::Wrong || state.depth > DEPTH_MAX {
                 let what = "here the JSON is broken, or cut off";
-                told.damage = Some(input.damage(place, what));
+                scan.told.damage = Some(input.damage(place, what));
                 break 'lines;
             }
             if let JsonToken::Plain(text) = token
                 && !is_value(text)
             {
-                told.damage = Some(input.damage(place, "here stands no value of JSON"));
+                scan.told.damage = Some(input.damage(place, "here stands no value of JSON"));
                 break 'lines;
             }
             state.offset = place;
-            state.take(token, told, give);
+            state.take(token, scan);
         }
     }
-    if state.depth > 0 && told.damage.is_none() {
-        told.damage = Some(input.damage(input.offset(), "the file ends inside of its JSON"));
+    if state.depth > 0 && scan.told.damage.is_none() {
+        scan.told.damage = Some(input.damage(input.offset(), "the file ends inside of its JSON"));
     }
     if !state.is_sadf {
-        state.reports.finish(told, give);
+        state.reports.finish(scan);
     }
     if !state.has_disks {
-        told.warn_once(NO_DISKS);
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }
 
 impl JsonState {
-    fn take(&mut self, token: JsonToken<'_>, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    fn take(&mut self, token: JsonToken<'_>, scan: &mut CounterScan<'_>) {
         match token {
             JsonToken::Open => {
                 self.depth += 1;
@@ -176,17 +172,17 @@ impl JsonState {
                     self.list = Some(self.depth);
                 }
             }
-            JsonToken::Close => self.close(told, give),
+            JsonToken::Close => self.close(scan),
             JsonToken::Colon => {
                 let key = std::mem::take(&mut self.last);
                 if key == b"sysstat" {
-                    self.restart(give);
+                    self.restart(scan);
                 }
                 self.key = Some(key);
             }
             JsonToken::Comma => self.key = None,
             JsonToken::Text(text) => match self.key.take() {
-                Some(key) => self.text(&key, text, told),
+                Some(key) => self.text(&key, text, scan),
                 None => self.last = text.into(),
             },
             JsonToken::Plain(text) => {
@@ -199,8 +195,8 @@ impl JsonState {
     }
 
     /// The outermost key: a document begins, perhaps behind another one, whole or cut off.
-    fn restart(&mut self, give: &mut Give<'_>) {
-        self.reports.restart(give);
+    fn restart(&mut self, scan: &mut CounterScan<'_>) {
+        self.reports.restart(scan);
         *self = JsonState {
             depth: 1,
             reports: std::mem::take(&mut self.reports),
@@ -210,19 +206,19 @@ impl JsonState {
         };
     }
 
-    fn close(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    fn close(&mut self, scan: &mut CounterScan<'_>) {
         match self.list {
             // The object of a disk stands in the list, the list in the object of the report.
             Some(list) if self.depth == list + 1 => {
                 let row = std::mem::take(&mut self.row);
                 let name = std::mem::take(&mut self.name);
                 if self.disks.iter().any(|(known, _)| *known == name) {
-                    told.warn_once(&missing(self.offset));
+                    scan.warn_once(&missing(self.offset));
                 } else if !name.is_empty() && self.disks.len() < TARGETS_MAX {
                     self.disks.push((name, row));
                 }
             }
-            Some(list) if self.depth + 1 == list => self.report(told, give),
+            Some(list) if self.depth + 1 == list => self.report(scan),
             _ => {}
         }
         self.depth = self.depth.saturating_sub(1);
@@ -233,11 +229,11 @@ impl JsonState {
         self.list.is_some_and(|list| self.depth == list + 1)
     }
 
-    fn text(&mut self, key: &[u8], text: &[u8], told: &mut CounterScanSummary) {
+    fn text(&mut self, key: &[u8], text: &[u8], scan: &mut CounterScan<'_>) {
         let plain = || String::from_utf8_lossy(text).into_owned();
         match key {
-            b"nodename" => told.host = plain(),
-            b"timezone" => told.zone = plain(),
+            b"nodename" => scan.told.host = plain(),
+            b"timezone" => scan.told.zone = plain(),
             b"date" => self.date = text.into(),
             b"time" => self.time = text.into(),
             b"timestamp" => self.stamp = text.into(),
@@ -263,7 +259,7 @@ impl JsonState {
     }
 
     /// A report with disks is at its end.
-    fn report(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    fn report(&mut self, scan: &mut CounterScan<'_>) {
         self.list = None;
         let zone: &[u8] = if self.is_utc { b"UTC" } else { b"" };
         let (time, stamp) = (
@@ -271,20 +267,20 @@ impl JsonState {
             std::mem::take(&mut self.stamp),
         );
         let at = match (stamp.is_empty(), time.is_empty()) {
-            (false, _) => told.instant(&stamp),
-            (true, false) => told.instant(&[&self.date[..], &time, zone].join(&b' ')),
+            (false, _) => scan.instant(&stamp),
+            (true, false) => scan.instant(&[&self.date[..], &time, zone].join(&b' ')),
             (true, true) => {
                 let midnight = [&self.date[..], b"00:00:00"].join(&b' ');
-                self.reports.day = told.local(&midnight);
+                self.reports.day = scan.local(&midnight);
                 None
             }
         };
         let disks = std::mem::take(&mut self.disks);
         if self.is_sadf {
-            sadf(&disks, (at, self.interval_s.take()), told, give);
+            sadf(&disks, (at, self.interval_s.take()), scan);
             return;
         }
-        self.reports.begin(at, told, give);
+        self.reports.begin(at, scan);
         for (disk, row) in disks {
             self.reports.row(&disk, row);
         }
@@ -296,16 +292,15 @@ impl JsonState {
 fn sadf(
     disks: &[(Vec<u8>, DiskRowValues)],
     (at, interval_s): (Option<u64>, Option<f64>),
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) {
     let interval_ns = interval_s.map(|s| Nanos::from_secs_f64(s).0);
     match (at, interval_ns) {
         (Some(at), Some(interval)) if interval > 0 && interval < at => {
             for (disk, row) in disks {
-                per_second(disk, (at - interval, at), row, give);
+                scan.rates(disk, (at - interval, at), row);
             }
         }
-        _ => told.warn_once("a report has no time or no length and was left out"),
+        _ => scan.warn_once("a report has no time or no length and was left out"),
     }
 }

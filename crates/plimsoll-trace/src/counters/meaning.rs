@@ -208,8 +208,8 @@ pub(super) fn of_dstat(group: &str, name: &str, is_of_bits: bool) -> Option<Colu
 
 /// The rates per second, and the samples, of one disk. Of two columns with the same meaning the first
 /// counts. Figures for each operation count only where there are operations.
-pub(super) fn rates(row: &[(ColumnMeaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
-    into.clear();
+pub(super) fn rates(row: &[(ColumnMeaning, f64)]) -> Vec<(DiskMetric, f64)> {
+    let mut into = Vec::new();
     let add = |into: &mut Vec<(DiskMetric, f64)>, metric, value: f64| {
         if value.is_finite() && value >= 0.0 && !into.iter().any(|(known, _)| *known == metric) {
             into.push((metric, value));
@@ -217,8 +217,8 @@ pub(super) fn rates(row: &[(ColumnMeaning, f64)], into: &mut Vec<(DiskMetric, f6
     };
     for (meaning, value) in row {
         match meaning {
-            Rate(metric, unit) => add(into, *metric, value * unit),
-            Sample(metric) => add(into, *metric, *value),
+            Rate(metric, unit) => add(&mut into, *metric, value * unit),
+            Sample(metric) => add(&mut into, *metric, *value),
             Each(..) => {}
         }
     }
@@ -230,12 +230,13 @@ pub(super) fn rates(row: &[(ColumnMeaning, f64)], into: &mut Vec<(DiskMetric, f6
         let Each(ops, time, unit) = meaning else {
             continue;
         };
-        let both = || Some(rate(into, Reads)? + rate(into, Writes)?);
-        let ops = rate(into, *ops).or_else(|| if *ops == Ops { both() } else { None });
+        let both = || Some(rate(&into, Reads)? + rate(&into, Writes)?);
+        let ops = rate(&into, *ops).or_else(|| if *ops == Ops { both() } else { None });
         if let Some(ops) = ops {
-            add(into, *time, value * unit * ops);
+            add(&mut into, *time, value * unit * ops);
         }
     }
+    into
 }
 
 /// A number as iostat prints it for people: `26.0k`, `17.1%`; of bytes in the unit of its column.
@@ -277,13 +278,11 @@ mod tests {
     #[test]
     fn times_of_each_operation_become_rates_of_their_sum() {
         let row = |names: &[(&str, f64)]| {
-            let mut into = Vec::new();
             let row: Vec<_> = names
                 .iter()
                 .map(|(n, v)| (of_sysstat(n).unwrap(), *v))
                 .collect();
-            rates(&row, &mut into);
-            into
+            rates(&row)
         };
         let found = row(&[
             ("r_await", 2.0),

@@ -24,6 +24,7 @@ mod row_clock;
 mod sadf;
 mod sadf_forms;
 mod sar;
+mod scan;
 #[cfg(test)]
 mod strangers;
 mod table;
@@ -48,7 +49,7 @@ use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 use plimsoll_core::units::Nanos;
 
 use crate::error::{RecordingDamage, TraceError};
-use crate::input::{RecordingInput, WrongLines};
+use crate::input::RecordingInput;
 use crate::recording::{
     CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
     TraceOrder,
@@ -56,9 +57,10 @@ use crate::recording::{
 use crate::series::{DiskMetric, DiskSeries};
 use crate::targets::DeviceNameTable;
 use crate::window::{RecordingTimes, RecordingWindow};
-use clock::{DateEvidence, DateOrder};
+use clock::DateOrder;
 use filling::DiskSeriesBuilder;
 use row_clock::RowClock;
+use scan::{CounterRow, CounterScan, CounterScanEvent, CounterScanSummary, CounterSemantics};
 
 /// A format that is recognized by its first bytes.
 struct CounterFormat {
@@ -70,7 +72,7 @@ struct CounterFormat {
     /// Whether a file that begins so is one.
     is: fn(head: &[u8]) -> bool,
     /// Reads all of it, and gives what it finds away.
-    scan: fn(&mut RecordingInput, &mut CounterScanSummary, &mut Give<'_>) -> Result<(), TraceError>,
+    scan: fn(&mut RecordingInput, &mut CounterScan<'_>) -> Result<(), TraceError>,
 }
 
 /// All of them; they are so different that their order does not matter.
@@ -99,89 +101,6 @@ const FORMATS: &[CounterFormat] = &[
     #[cfg(feature = "parquet")]
     table::PARQUET,
 ];
-
-/// How the values of a row are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CounterSemantics {
-    /// Counters, as they stood at the instant.
-    Totals,
-    /// Per second since an instant.
-    Rates { from_unix_ns: u64 },
-    /// How much since an instant that the source names.
-    Sums { from_unix_ns: u64 },
-}
-
-/// What a row says of one disk.
-#[derive(Debug, Clone, Copy)]
-struct CounterRow<'a> {
-    disk: &'a [u8],
-    at_unix_ns: u64,
-    what: CounterSemantics,
-    /// Figure, value, base units of one.
-    values: &'a [(DiskMetric, f64, f64)],
-}
-
-/// What a scan finds.
-enum CounterScanEvent<'a> {
-    /// Figures of a disk.
-    Row(CounterRow<'a>),
-    /// The recording was interrupted.
-    Gap,
-}
-
-/// Where a scan gives what it finds.
-type Give<'g> = dyn FnMut(CounterScanEvent<'_>) + 'g;
-
-/// What a scan says of the recording as a whole.
-#[derive(Debug, Default)]
-struct CounterScanSummary {
-    host: String,
-    /// The zone of its people as Posix writes it; empty for UTC.
-    zone: String,
-    /// The zone of all times is that of `zone`.
-    zone_is_told: bool,
-    /// Times stood in it without a zone.
-    lacks_zone: bool,
-    /// Times stood in it without a date, or none at all.
-    lacks_date: bool,
-    dates: DateEvidence,
-    /// What devices are made of, where more than their names says it.
-    layers: BTreeMap<String, DeviceKind>,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
-    wrong: WrongLines,
-}
-
-impl CounterScanSummary {
-    /// For a scan in which dates have this order.
-    fn with(order: Option<DateOrder>) -> CounterScanSummary {
-        let mut told = CounterScanSummary::default();
-        told.dates.order = order;
-        told
-    }
-
-    /// A time as programs print it.
-    fn instant(&mut self, text: &[u8]) -> Option<u64> {
-        let instant = clock::instant(text, self.dates.order)?;
-        self.lacks_zone |= !instant.has_zone;
-        self.dates.add(&instant);
-        Some(instant.unix_ns)
-    }
-
-    /// A time whose zone stands elsewhere.
-    fn local(&mut self, text: &[u8]) -> Option<u64> {
-        let lacked_zone = self.lacks_zone;
-        let instant = self.instant(text);
-        self.lacks_zone = lacked_zone;
-        instant
-    }
-
-    fn warn_once(&mut self, sentence: &str) {
-        if !self.warnings.iter().any(|known| known == sentence) {
-            self.warnings.push(sentence.into());
-        }
-    }
-}
 
 /// Where a recording lies.
 #[derive(Debug, Clone)]
@@ -398,13 +317,16 @@ impl CounterSurvey {
         name: &str,
         order: Option<DateOrder>,
     ) -> Result<(CounterScanSummary, CounterSurvey), TraceError> {
-        let (mut told, mut survey) = (CounterScanSummary::with(order), CounterSurvey::default());
+        let mut survey = CounterSurvey::default();
         let mut input = source.input(name)?;
-        (format.scan)(&mut input, &mut told, &mut |event| {
+        let mut give = |event: CounterScanEvent<'_>| {
             if let CounterScanEvent::Row(found) = event {
                 survey.push(&found);
             }
-        })?;
+        };
+        let mut scan = CounterScan::new(order, &mut give);
+        (format.scan)(&mut input, &mut scan)?;
+        let mut told = scan.told;
         if told.damage.is_none() {
             let mut losses = input.losses();
             losses.retain(|loss| !told.warnings.contains(loss));
@@ -499,15 +421,15 @@ impl CounterSource for CounterFile {
             .iter()
             .map(|_| DiskSeriesBuilder::new(window))
             .collect();
-        let mut told = CounterScanSummary::with(self.order);
-        (self.format.scan)(&mut input, &mut told, &mut |event| match event {
+        let mut give = |event: CounterScanEvent<'_>| match event {
             CounterScanEvent::Row(found) => {
                 if let Some(place) = places.get(&*String::from_utf8_lossy(found.disk)) {
                     fillings[*place].push(&found);
                 }
             }
             CounterScanEvent::Gap => fillings.iter_mut().for_each(DiskSeriesBuilder::gap),
-        })?;
+        };
+        (self.format.scan)(&mut input, &mut CounterScan::new(self.order, &mut give))?;
         let filled = disks.iter().zip(fillings).map(|(disk, filling)| {
             let mut series = filling.finish(disk, &self.warnings);
             series.damage.clone_from(&self.damage);

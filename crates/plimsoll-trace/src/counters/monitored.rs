@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use super::CounterScan;
 use super::gathered::{GatheredFigure, GatheredPlace, GatheredSamples};
-use super::{CounterScanSummary, Give};
 use crate::series::DiskMetric::{
     self, Active, DiscardBytes, Discards, Flushes, Idle, InFlight, QueueLength, QueueTime,
     ReadBytes, ReadMerges, ReadTime, Reads, WriteBytes, WriteMerges, WriteTime, Writes,
@@ -254,29 +254,29 @@ impl MonitoredSamples {
     }
 
     /// Gives away what was found, and says what was not.
-    pub(super) fn finish(self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    pub(super) fn finish(self, scan: &mut CounterScan<'_>) {
         if self.stale > 0 {
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "{} samples are no numbers: there its target was away",
                 self.stale
             ));
         }
         if self.sums > 0 {
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "{} times a series was left out that is a sum over disks or containers",
                 self.sums
             ));
         }
         if self.unnamed > 0 {
-            told.warn_once(UNNAMED);
+            scan.warn_once(UNNAMED);
         } else if !self.has_disks && !self.other_names.is_empty() {
             let names = plimsoll_core::text::printable(&self.other_names.join(", "));
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "it has no counters of disks but {names}; those of node_exporter, windows_exporter, cAdvisor \
                  and Telegraf are known by their names, such as node_disk_reads_completed_total"
             ));
         }
-        self.gathered.give(told, give);
+        self.gathered.give(scan);
     }
 }
 

@@ -10,9 +10,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::diskstats::LoopTime;
-use super::{
-    CounterFormat, CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give,
-};
+use super::{CounterFormat, CounterRow, CounterScan, CounterSemantics};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -59,32 +57,28 @@ struct MountedExportRow {
 }
 
 impl MountedExportRow {
-    fn give(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    fn give(&mut self, scan: &mut CounterScan<'_>) {
         if !self.place.is_empty() && self.values.len() != FIGURES.len() {
-            told.warn_once(INCOMPLETE);
+            scan.warn_once(INCOMPLETE);
         } else if !self.place.is_empty() {
-            give(CounterScanEvent::Row(CounterRow {
+            scan.row(CounterRow {
                 disk: &self.place,
                 at_unix_ns: self.at_unix_ns,
                 what: CounterSemantics::Totals,
                 values: &self.values,
-            }));
+            });
         }
         *self = MountedExportRow::default();
     }
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let (mut time, mut mount) = (LoopTime::default(), MountedExportRow::default());
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, _, line| {
         let mut what = None;
         let is_inside = line.first().is_some_and(u8::is_ascii_whitespace);
         if line.starts_with(b"device ") {
-            mount.give(told, give);
+            mount.give(scan);
             match (place_of(line), time.now()) {
                 (Some(place), Some(at_unix_ns)) => {
                     (mount.place, mount.at_unix_ns) = (place.into(), at_unix_ns);
@@ -97,22 +91,17 @@ fn scan(
             what = figures(line, &mut mount.values).err();
         }
         if !is_inside && !line.is_empty() && !line.starts_with(b"device ") {
-            mount.give(told, give);
+            mount.give(scan);
             what = time
-                .read(line, told)
+                .read(line, scan)
                 .is_none()
                 .then_some("it is neither a mount nor a time");
         }
-        let Some(what) = what else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
-        }
-    }
-    mount.give(told, give);
+        what.map_or(Ok(()), Err)?;
+        scan.right();
+        Ok::<(), &str>(())
+    })?;
+    mount.give(scan);
     Ok(())
 }
 

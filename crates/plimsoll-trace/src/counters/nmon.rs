@@ -10,8 +10,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{ColumnMeaning, DiskRowValues, number, of_nmon};
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -44,37 +43,20 @@ struct NmonFile {
     rows: BTreeMap<Vec<u8>, DiskRowValues>,
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut file = NmonFile::default();
-    while let Some((offset, line)) = input.wide_line()? {
-        match file.line(line, told, give) {
-            Ok(()) => {}
-            Err(what) => {
-                if let Some(what) = told.wrong.wrong(offset, what, line) {
-                    told.damage = Some(input.damage(offset, what));
-                    break;
-                }
-            }
-        }
-    }
-    file.give(give);
+    scan.lines(input, RecordingInput::wide_line, |scan, _, line| {
+        file.line(line, scan)
+    })?;
+    file.give(scan);
     if file.disks.is_empty() {
-        told.warn_once(NO_DISKS);
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }
 
 impl NmonFile {
-    fn line(
-        &mut self,
-        line: &[u8],
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) -> Result<(), &'static str> {
+    fn line(&mut self, line: &[u8], scan: &mut CounterScan<'_>) -> Result<(), &'static str> {
         let mut cells = line.split(|byte| *byte == b',').map(bare);
         let (section, second) = (cells.next().unwrap_or(b""), cells.next().unwrap_or(b""));
         let is_snapshot = second
@@ -83,20 +65,20 @@ impl NmonFile {
         let column = of_nmon(section);
         match (section, second, column) {
             (b"AAA", b"host", _) => {
-                told.host = String::from_utf8_lossy(cells.next().unwrap_or(b"")).into_owned();
+                scan.told.host = String::from_utf8_lossy(cells.next().unwrap_or(b"")).into_owned();
             }
             (b"AAA", b"interval", _) => {
                 let seconds = cells.next().and_then(number).unwrap_or(0.0);
                 self.interval_ns = Nanos::from_secs_f64(seconds.max(0.0)).0;
             }
             (b"ZZZZ", ..) => {
-                self.give(give);
+                self.give(scan);
                 let (time, date) = (cells.next().unwrap_or(b""), cells.next().unwrap_or(b""));
                 let date: Vec<u8> = date
                     .iter()
                     .map(|b| if *b == b'-' { b' ' } else { *b })
                     .collect();
-                let at = told.instant(&[&date[..], time].join(&b' '));
+                let at = scan.instant(&[&date[..], time].join(&b' '));
                 let at = at.ok_or("its time or date is none")?;
                 self.snapshot = second.to_vec();
                 self.from = self.now.or(at.checked_sub(self.interval_ns));
@@ -104,7 +86,7 @@ impl NmonFile {
             }
             (_, _, Some(_)) if is_snapshot && second != self.snapshot => return Err(NO_TIME),
             (_, _, Some(meaning)) if is_snapshot => {
-                return self.values(section, meaning, cells, told);
+                return self.values(section, meaning, cells, scan);
             }
             (_, _, Some(_)) => {
                 let disks = cells.map(<[u8]>::to_vec).collect();
@@ -120,7 +102,7 @@ impl NmonFile {
         section: &[u8],
         meaning: ColumnMeaning,
         cells: impl Iterator<Item = &'a [u8]>,
-        told: &mut CounterScanSummary,
+        scan: &mut CounterScan<'_>,
     ) -> Result<(), &'static str> {
         let disks = self
             .disks
@@ -134,15 +116,15 @@ impl NmonFile {
             let row = self.rows.entry(disk.clone()).or_default();
             row.extend(value.map(|value| (meaning, value)));
         }
-        told.wrong.right();
+        scan.right();
         Ok(())
     }
 
-    fn give(&mut self, give: &mut Give<'_>) {
+    fn give(&mut self, scan: &mut CounterScan<'_>) {
         let span = self.from.zip(self.now).filter(|(from, now)| from < now);
         for (disk, row) in std::mem::take(&mut self.rows) {
             if let Some(span) = span {
-                per_second(&disk, span, &row, give);
+                scan.rates(&disk, span, &row);
             }
         }
     }

@@ -14,7 +14,7 @@ use plimsoll_core::units::Nanos;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::monitored::{self, MonitoredSamples, SeriesLabels};
-use super::{CounterFormat, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -174,11 +174,7 @@ impl Read for BoundedAnswer<'_> {
     }
 }
 
-fn scan_json(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan_json(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let file = input.name().to_owned();
     let start = input.offset();
     let mut found = MonitoredSamples::default();
@@ -189,7 +185,7 @@ fn scan_json(
     while let Some(answer) = answers.next() {
         left.set(ANSWER_BYTES);
         let taken = match answer {
-            Ok(answer) => take(answer, told, &mut found),
+            Ok(answer) => take(answer, scan, &mut found),
             Err(error) if error.is_io() => {
                 let source = error.into();
                 return Err(TraceError::Read { file, source });
@@ -204,15 +200,15 @@ fn scan_json(
         }
     }
     drop(answers);
-    told.damage = stopped.map(|(offset, what)| input.damage(offset, what));
-    found.finish(told, give);
+    scan.told.damage = stopped.map(|(offset, what)| input.damage(offset, what));
+    found.finish(scan);
     Ok(())
 }
 
 /// Takes the series of one answer.
 fn take(
     answer: MonitoredAnswer,
-    told: &mut CounterScanSummary,
+    scan: &mut CounterScan<'_>,
     found: &mut MonitoredSamples,
 ) -> Result<(), String> {
     let printable = plimsoll_core::text::printable;
@@ -223,7 +219,7 @@ fn take(
         ));
     }
     for warning in &answer.warnings {
-        told.warn_once(&format!("its server warned: {}", printable(warning)));
+        scan.warn_once(&format!("its server warned: {}", printable(warning)));
     }
     if !matches!(&*answer.data.kind, "" | "matrix") {
         return Err(format!(
@@ -335,43 +331,30 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 /// Seconds of all times to come are fewer, milliseconds of all since 1973 more.
 const SECONDS_MAX: f64 = 1e11;
 
-fn scan_text(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan_text(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut found = MonitoredSamples::default();
     let (mut has_seconds, mut is_ended) = (false, false);
     let mut end = input.offset();
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, offset, line| {
         end = offset + line.len() as u64;
         let text = str::from_utf8(line).unwrap_or("").trim_ascii();
         is_ended |= text == "# EOF";
         if line.trim_ascii().is_empty() || text.starts_with('#') {
-            continue;
+            return Ok(());
         }
-        let what = match text_sample(text) {
-            None => Some("it is no sample".to_owned()),
-            Some(sample) => {
-                has_seconds |= sample.time.is_some_and(|time| time < SECONDS_MAX);
-                text_taken(&sample, &mut found).err()
-            }
-        };
-        let Some(what) = what else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, &what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
-        }
+        let sample = text_sample(text).ok_or("it is no sample")?;
+        has_seconds |= sample.time.is_some_and(|time| time < SECONDS_MAX);
+        text_taken(&sample, &mut found)?;
+        scan.right();
+        Ok::<(), String>(())
+    })?;
+    if scan.told.damage.is_none() && has_seconds && !is_ended {
+        scan.told.damage =
+            Some(input.damage(end, "the file is cut off: it does not end with # EOF"));
+    } else if scan.told.damage.is_none() && end == input.offset() && !is_ended && end > 0 {
+        scan.told.damage = Some(input.damage(end, "the file is cut off: its last line has no end"));
     }
-    if told.damage.is_none() && has_seconds && !is_ended {
-        told.damage = Some(input.damage(end, "the file is cut off: it does not end with # EOF"));
-    } else if told.damage.is_none() && end == input.offset() && !is_ended && end > 0 {
-        told.damage = Some(input.damage(end, "the file is cut off: its last line has no end"));
-    }
-    found.finish(told, give);
+    found.finish(scan);
     Ok(())
 }
 

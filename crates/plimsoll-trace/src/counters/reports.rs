@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::meaning::{DiskRowValues, rates};
-use super::{CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give};
-use crate::series::DiskMetric;
+use super::CounterScan;
+use super::meaning::DiskRowValues;
 use crate::targets::TARGETS_MAX;
 
 const SECOND: u64 = 1_000_000_000;
@@ -57,28 +56,23 @@ struct ReportedDisk {
 
 impl PrintedReports {
     /// A report begins, made at this time if it says so.
-    pub(super) fn begin(
-        &mut self,
-        at: Option<u64>,
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) {
-        self.give(give);
+    pub(super) fn begin(&mut self, at: Option<u64>, scan: &mut CounterScan<'_>) {
+        self.give(scan);
         // A time that was counted says nothing about one that is told.
         self.from = self.now.filter(|_| self.is_told || at.is_none());
         if at.is_some() && self.now.is_some() && !self.is_told && !self.has_some {
             // Only the first report had none: its beginning is cut off.
-            told.warnings.retain(|known| known != NO_TIMES);
-            told.lacks_date = false;
+            scan.told.warnings.retain(|known| known != NO_TIMES);
+            scan.told.lacks_date = false;
         }
         self.is_told = at.is_some();
         self.now = at.or_else(|| {
-            told.warn_once(NO_TIMES);
-            told.lacks_date = true;
+            scan.warn_once(NO_TIMES);
+            scan.told.lacks_date = true;
             let before = self.now.or(self.day).unwrap_or(0);
             Some(before.saturating_add(SECOND))
         });
-        self.give_first(give);
+        self.give_first(scan);
     }
 
     /// The first report is of an interval, not since the machine was started.
@@ -130,10 +124,10 @@ impl PrintedReports {
     }
 
     /// The program was started again: the next report is since the machine was.
-    pub(super) fn restart(&mut self, give: &mut Give<'_>) {
-        self.give(give);
+    pub(super) fn restart(&mut self, scan: &mut CounterScan<'_>) {
+        self.give(scan);
         if self.now.is_some() {
-            give(CounterScanEvent::Gap);
+            scan.gap();
         }
         *self = PrintedReports {
             has_some: self.has_some,
@@ -144,33 +138,33 @@ impl PrintedReports {
     }
 
     /// There are no more.
-    pub(super) fn finish(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+    pub(super) fn finish(&mut self, scan: &mut CounterScan<'_>) {
         let is_any = self.now.is_some();
-        self.give(give);
+        self.give(scan);
         if is_any && !self.has_some && !self.has_groups {
-            told.warn_once(if self.omits_boot { NO_LENGTH } else { ONLY_ONE });
+            scan.warn_once(if self.omits_boot { NO_LENGTH } else { ONLY_ONE });
         }
         if self.leaves_out {
-            told.warn_once(IDLE);
+            scan.warn_once(IDLE);
         }
         if self.has_groups {
-            told.warn_once(GROUPS);
+            scan.warn_once(GROUPS);
         }
     }
 
     /// Gives the first report away, which is as long as the second.
-    fn give_first(&mut self, give: &mut Give<'_>) {
+    fn give_first(&mut self, scan: &mut CounterScan<'_>) {
         let span = self.from.zip(self.now).filter(|(from, now)| from < now);
         let Some((from, now)) = span else { return };
         for (name, row) in self.first.drain(..) {
             let begin = from.saturating_sub(now - from);
-            per_second(&name, (begin, from), &row, give);
+            scan.rates(&name, (begin, from), &row);
             self.has_some = true;
         }
     }
 
     /// Gives the disks of this report away; nothing of the first, which is since the start.
-    fn give(&mut self, give: &mut Give<'_>) {
+    fn give(&mut self, scan: &mut CounterScan<'_>) {
         if self.omits_boot && self.from.is_none() {
             let here = self.disks.iter_mut().filter(|disk| disk.is_here);
             self.first = here
@@ -184,7 +178,7 @@ impl PrintedReports {
                 disk.row.iter_mut().for_each(|(_, value)| *value = 0.0);
             }
             if let Some(span) = span.filter(|_| disk.is_here || tells_idle) {
-                per_second(&disk.name, span, &disk.row, give);
+                scan.rates(&disk.name, span, &disk.row);
                 self.has_some = true;
                 self.leaves_out |= !disk.is_here;
             }
@@ -192,29 +186,8 @@ impl PrintedReports {
         }
         if self.is_spoilt {
             // The time of who was not understood is unknown; others go on where they ended.
-            give(CounterScanEvent::Gap);
+            scan.gap();
         }
         (self.is_whole, self.is_spoilt) = (false, false);
     }
-}
-
-/// Gives rates of a disk between two instants away.
-pub(super) fn per_second(
-    disk: &[u8],
-    (from_unix_ns, at_unix_ns): (u64, u64),
-    row: &DiskRowValues,
-    give: &mut Give<'_>,
-) {
-    let mut found = Vec::new();
-    rates(row, &mut found);
-    let values: Vec<(DiskMetric, f64, f64)> = found
-        .into_iter()
-        .map(|(metric, value)| (metric, value, 1.0))
-        .collect();
-    give(CounterScanEvent::Row(CounterRow {
-        disk,
-        at_unix_ns,
-        what: CounterSemantics::Rates { from_unix_ns },
-        values: &values,
-    }));
 }

@@ -10,8 +10,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{ColumnMeaning, DiskRowValues, number, of_sysstat};
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -33,45 +32,30 @@ const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), wh
 const AGAIN: &[u8] = b"[...]";
 const RESTART: &[u8] = b"LINUX-RESTART";
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     // `None` while lines are not of disks.
     let mut header: Option<SadfHeader> = None;
     let mut has_disks = false;
-    while let Some((offset, line)) = input.wide_line()? {
+    scan.lines(input, RecordingInput::wide_line, |scan, _, line| {
         if line.starts_with(HEADER) {
-            header = match SadfHeader::of(line) {
-                Ok(header) => header,
-                Err(what) => {
-                    told.warn_once(what);
-                    None
-                }
-            };
+            header = SadfHeader::of(line).unwrap_or_else(|what| {
+                scan.warn_once(what);
+                None
+            });
             has_disks |= header.is_some();
-            continue;
+            return Ok(());
         }
         let is_restart = line.windows(RESTART.len()).any(|part| part == RESTART);
         if is_restart {
-            give(CounterScanEvent::Gap);
+            scan.gap();
         }
         let Some(header) = header.as_ref().filter(|_| !line.is_empty() && !is_restart) else {
-            continue;
+            return Ok(());
         };
-        match header.row(line, told, give) {
-            Ok(()) => told.wrong.right(),
-            Err(what) => {
-                if let Some(what) = told.wrong.wrong(offset, what, line) {
-                    told.damage = Some(input.damage(offset, what));
-                    break;
-                }
-            }
-        }
-    }
-    if !has_disks && told.warnings.is_empty() {
-        told.warn_once(NO_DISKS);
+        header.row(line, scan).map(|()| scan.right())
+    })?;
+    if !has_disks && scan.told.warnings.is_empty() {
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }
@@ -113,22 +97,17 @@ impl SadfHeader {
         }))
     }
 
-    fn row(
-        &self,
-        line: &[u8],
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) -> Result<(), &'static str> {
+    fn row(&self, line: &[u8], scan: &mut CounterScan<'_>) -> Result<(), &'static str> {
         const TOO_FEW: &str = "it has too few columns";
         let mut parts = line.split(|byte| *byte == b';');
         let mut next = || parts.next().ok_or(TOO_FEW);
         let (host, interval, time) = (next()?, next()?, next()?);
-        if told.host.is_empty() {
-            told.host = String::from_utf8_lossy(host).into_owned();
+        if scan.told.host.is_empty() {
+            scan.told.host = String::from_utf8_lossy(host).into_owned();
         }
         let interval = number(interval).filter(|seconds| *seconds > 0.0);
         let interval = interval.ok_or("its interval is not a number of seconds")?;
-        let at = told.instant(time).ok_or("its third column is not a time")?;
+        let at = scan.instant(time).ok_or("its third column is not a time")?;
         let from = at.checked_sub(Nanos::from_secs_f64(interval).0);
         let from = from.ok_or("its interval is longer than time itself")?;
         for _ in 0..self.before {
@@ -142,7 +121,7 @@ impl SadfHeader {
             }
             is_first = false;
             let row = self.figures(&mut parts)?;
-            per_second(disk, (from, at), &row, give);
+            scan.rates(disk, (from, at), &row);
         }
         if is_first { Err(TOO_FEW) } else { Ok(()) }
     }

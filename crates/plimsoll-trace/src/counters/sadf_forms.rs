@@ -8,8 +8,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{DiskRowValues, number, of_sysstat};
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -62,88 +61,69 @@ struct PairedFigures {
 }
 
 impl PairedFigures {
-    fn give(&mut self, give: &mut Give<'_>) {
+    fn give(&mut self, scan: &mut CounterScan<'_>) {
         if let (Some(span), false) = (self.span, self.row.is_empty()) {
-            per_second(&self.disk, span, &self.row, give);
+            scan.rates(&self.disk, span, &self.row);
         }
         self.row.clear();
     }
 }
 
-fn scan_pairs(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan_pairs(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut held = PairedFigures::default();
     let mut has_disks = false;
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, _, line| {
         if line.windows(RESTART.len()).any(|part| part == RESTART) {
-            held.give(give);
-            give(CounterScanEvent::Gap);
-            continue;
+            held.give(scan);
+            scan.gap();
+            return Ok(());
         }
         if line.is_empty() {
-            continue;
+            return Ok(());
         }
-        let Some([host, interval, time, disk, name, value]) = columns::<6>(line, b'\t') else {
-            if let Some(what) = told.wrong.wrong(offset, "it has not six columns", line) {
-                told.damage = Some(input.damage(offset, what));
-                break;
-            }
-            continue;
-        };
+        let [host, interval, time, disk, name, value] =
+            columns::<6>(line, b'\t').ok_or("it has not six columns")?;
         let meaning = str::from_utf8(name).ok().and_then(of_sysstat);
         // Figures of the whole machine have no device.
         let Some(meaning) = meaning.filter(|_| disk != b"-") else {
-            continue;
+            return Ok(());
         };
         has_disks = true;
-        if told.host.is_empty() {
-            told.host = String::from_utf8_lossy(host).into_owned();
+        if scan.told.host.is_empty() {
+            scan.told.host = String::from_utf8_lossy(host).into_owned();
         }
-        let at = told.instant(time);
+        let at = scan.instant(time);
         let found = at.zip(number(interval)).zip(number(value));
-        let Some(((at, seconds), value)) = found else {
-            let what = "its interval, time or value is none";
-            if let Some(what) = told.wrong.wrong(offset, what, line) {
-                told.damage = Some(input.damage(offset, what));
-                break;
-            }
-            continue;
-        };
-        told.wrong.right();
+        let ((at, seconds), value) = found.ok_or("its interval, time or value is none")?;
+        scan.right();
         let span = span(at, seconds);
         if held.disk != disk || held.span != span {
-            held.give(give);
+            held.give(scan);
             held.disk = disk.into();
             held.span = span;
         }
         held.row.push((meaning, value));
-    }
-    held.give(give);
+        Ok::<(), &str>(())
+    })?;
+    held.give(scan);
     if !has_disks {
-        told.warn_once(NO_DISKS);
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }
 
-fn scan_xml(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan_xml(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut now: Option<(u64, u64)> = None;
     let (mut has_disks, mut is_ended) = (false, false);
     let mut seen: Vec<Vec<u8>> = Vec::new();
-    while let Some((offset, line)) = input.line()? {
+    scan.lines(input, RecordingInput::line, |scan, offset, line| {
         let line = line.trim_ascii();
         if let Some(rest) = line.strip_prefix(b"<host ") {
             if let Some((_, name)) = attributes(rest).find(|(name, _)| *name == b"nodename") {
-                told.host = String::from_utf8_lossy(name).into_owned();
+                scan.told.host = String::from_utf8_lossy(name).into_owned();
             }
         } else if let Some(rest) = line.strip_prefix(b"<timestamp ") {
-            now = timestamp(rest, told);
+            now = timestamp(rest, scan);
             seen.clear();
         } else if let Some(rest) = line.strip_prefix(b"<disk-device ") {
             has_disks = true;
@@ -158,30 +138,25 @@ fn scan_xml(
             }
             match disk.zip(now) {
                 Some((disk, _)) if seen.iter().any(|known| known == disk) => {
-                    told.warn_once(&missing(offset));
+                    scan.warn_once(&missing(offset));
                 }
                 Some((disk, span)) => {
-                    told.wrong.right();
+                    scan.right();
                     seen.push(disk.into());
-                    per_second(disk, span, &row, give);
+                    scan.rates(disk, span, &row);
                 }
-                None => {
-                    let what = "it has no device, or no time before it";
-                    if let Some(what) = told.wrong.wrong(offset, what, line) {
-                        told.damage = Some(input.damage(offset, what));
-                        break;
-                    }
-                }
+                None => return Err("it has no device, or no time before it"),
             }
         } else if line == b"</sysstat>" {
             is_ended = true;
         }
-    }
-    if !is_ended && told.damage.is_none() {
-        told.damage = Some(input.damage(input.offset(), "the file ends inside of its XML"));
+        Ok(())
+    })?;
+    if !is_ended && scan.told.damage.is_none() {
+        scan.told.damage = Some(input.damage(input.offset(), "the file ends inside of its XML"));
     }
     if !has_disks {
-        told.warn_once(&NO_DISKS.replace("-p --", "-x --"));
+        scan.warn_once(&NO_DISKS.replace("-p --", "-x --"));
     }
     Ok(())
 }
@@ -191,7 +166,7 @@ pub(super) fn missing(offset: u64) -> String {
     format!("a part of it is missing before byte {offset}: there a disk stands twice in one report")
 }
 
-fn timestamp(line: &[u8], told: &mut CounterScanSummary) -> Option<(u64, u64)> {
+fn timestamp(line: &[u8], scan: &mut CounterScan<'_>) -> Option<(u64, u64)> {
     let value = |wanted: &[u8]| {
         let found = attributes(line).find(|(name, _)| *name == wanted);
         found.map(|(_, value)| value)
@@ -202,7 +177,7 @@ fn timestamp(line: &[u8], told: &mut CounterScanSummary) -> Option<(u64, u64)> {
         b""
     };
     let text = [value(b"date")?, b" ", value(b"time")?, zone].concat();
-    let at = told.instant(&text)?;
+    let at = scan.instant(&text)?;
     span(at, number(value(b"interval")?)?)
 }
 

@@ -10,8 +10,7 @@ use plimsoll_core::units::Nanos;
 
 use super::clock::time_of_day_ns;
 use super::printed::TableHeader;
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -95,70 +94,62 @@ impl SarClock {
     }
 }
 
-fn scan(
-    input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
-) -> Result<(), TraceError> {
+fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), TraceError> {
     let mut clock = SarClock::default();
     // `None` while lines are not of disks.
     let mut header: Option<TableHeader> = None;
     let mut has_disks = false;
-    told.lacks_date = true;
-    told.lacks_zone = true;
-    while let Some((offset, line)) = input.line()? {
+    scan.told.lacks_date = true;
+    scan.told.lacks_zone = true;
+    scan.lines(input, RecordingInput::line, |scan, _, line| {
         if line.starts_with(b"Linux ") {
             header = None;
             if clock.now.is_some() {
-                give(CounterScanEvent::Gap);
+                scan.gap();
             }
             clock = SarClock::default();
             let mut words = words(line).skip(2);
             if let Some(name) = words.next() {
                 let name = String::from_utf8_lossy(name);
-                told.host = name.trim_matches(['(', ')']).into();
+                scan.told.host = name.trim_matches(['(', ')']).into();
             }
             let midnight = words.next().map(|date| [date, b" 00:00:00"].concat());
-            if let Some(at) = midnight.and_then(|midnight| told.local(&midnight)) {
-                (clock.midnight_ns, told.lacks_date) = (at, false);
+            if let Some(at) = midnight.and_then(|midnight| scan.local(&midnight)) {
+                (clock.midnight_ns, scan.told.lacks_date) = (at, false);
             }
-            continue;
+            return Ok(());
         }
         if line.trim_ascii().is_empty() {
             header = None;
-            continue;
+            return Ok(());
         }
         if line.windows(7).any(|part| part == b"RESTART") {
-            give(CounterScanEvent::Gap);
+            scan.gap();
             (clock.from, clock.now) = (None, None);
-            continue;
+            return Ok(());
         }
         if let Some((at_ns, found)) = header_of(line) {
             clock.sample(at_ns);
             has_disks = true;
             header = Some(found);
-            continue;
+            return Ok(());
         }
         let found = time(line).zip(header.as_ref());
-        let what = match found.map(|((at_ns, rest), header)| (at_ns, header.row(rest))) {
+        match found.map(|((at_ns, rest), header)| (at_ns, header.row(rest))) {
             Some((at_ns, Some(row))) => {
-                told.wrong.right();
+                scan.right();
                 if let Some(span) = clock.sample(at_ns) {
-                    per_second(row.device, span, &row.values, give);
+                    scan.rates(row.device, span, &row.values);
                 }
-                continue;
+                Ok(())
             }
-            Some((_, None)) => "it has not a number in every column",
-            None if is_of_disks(line, header.is_some()) => "its time is not understood",
-            None => continue,
-        };
-        if let Some(what) = told.wrong.wrong(offset, what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
+            Some((_, None)) => Err("it has not a number in every column"),
+            None if is_of_disks(line, header.is_some()) => Err("its time is not understood"),
+            None => Ok(()),
         }
-    }
+    })?;
     if !has_disks {
-        told.warn_once(NO_DISKS);
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }

@@ -23,8 +23,7 @@ use plimsoll_core::units::Nanos;
 use super::meaning::{
     ColumnMeaning, DiskRowValues, is_named, number, of_collectl, of_dstat, of_pdh,
 };
-use super::reports::per_second;
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give, clock};
+use super::{CounterFormat, CounterScan, clock};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -37,7 +36,7 @@ pub(super) const PDH: CounterFormat = CounterFormat {
     resolution: Nanos(1_000_000),
     scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(is_pdh),
-    scan: |input, told, give| scan(pdh, input, told, give),
+    scan: |input, scan| scan_wide(pdh, input, scan),
 };
 
 /// Recognised by a column of a disk behind the time.
@@ -46,7 +45,7 @@ pub(super) const COLLECTL: CounterFormat = CounterFormat {
     resolution: Nanos::SECOND,
     scope: RecordingScope::Device,
     is: |head| lines(head).any(is_collectl),
-    scan: |input, told, give| scan(collectl, input, told, give),
+    scan: |input, scan| scan_wide(collectl, input, scan),
 };
 
 /// Recognised by its first line.
@@ -55,7 +54,7 @@ pub(super) const DSTAT: CounterFormat = CounterFormat {
     resolution: Nanos::SECOND,
     scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(|line| bare(line).ends_with(b" CSV output")),
-    scan: |input, told, give| scan(dstat, input, told, give),
+    scan: |input, scan| scan_wide(dstat, input, scan),
 };
 
 const NO_DISKS: &str = "it has no column of a disk, such as \
@@ -145,18 +144,18 @@ impl WideHeader {
         (columns == self.columns).then_some(rows)
     }
 
-    fn time(&self, line: &[u8], told: &mut CounterScanSummary) -> Option<u64> {
+    fn time(&self, line: &[u8], scan: &mut CounterScan<'_>) -> Option<u64> {
         let words: Vec<&[u8]> = cells(line, self.separator).take(self.times).collect();
         let text = words.join(&b' ');
         if self.date.is_empty() {
             // Where the zone stands in the header, it is not missing here.
-            let at = match told.zone_is_told {
-                true => told.local(&text)?,
-                false => told.instant(&text)?,
+            let at = match scan.told.zone_is_told {
+                true => scan.local(&text)?,
+                false => scan.instant(&text)?,
             };
             return at.checked_add_signed(self.west_s * 1_000_000_000);
         }
-        told.instant(&dated(&text, &self.date)?)
+        scan.instant(&dated(&text, &self.date)?)
     }
 }
 
@@ -217,9 +216,9 @@ fn posix_zone(west_s: i64) -> String {
 }
 
 /// Takes a line about the columns in: `true`, or leaves one of values: `false`.
-type TakeHeader = fn(&mut WideHeader, &[u8], &mut CounterScanSummary) -> bool;
+type TakeHeader = fn(&mut WideHeader, &[u8], &mut CounterScan<'_>) -> bool;
 
-fn pdh(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) -> bool {
+fn pdh(header: &mut WideHeader, line: &[u8], scan: &mut CounterScan<'_>) -> bool {
     if !is_pdh(line) {
         return false;
     }
@@ -238,22 +237,22 @@ fn pdh(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) -> b
         let Some((host, disk, layer, meaning)) = column(&cell) else {
             continue;
         };
-        if told.host.is_empty() {
-            told.host = host.into();
+        if scan.told.host.is_empty() {
+            scan.told.host = host.into();
         }
         // A log may be of several hosts; the disks of the first go by their own names.
-        let name = if told.host.eq_ignore_ascii_case(host) {
+        let name = if scan.told.host.eq_ignore_ascii_case(host) {
             disk.to_owned()
         } else {
             format!("{host}:{disk}")
         };
         if layer != DeviceKind::Disk {
-            told.layers.insert(name.clone(), layer);
+            scan.told.layers.insert(name.clone(), layer);
         }
         header.want(place, &name, meaning);
     }
-    told.zone = posix_zone(header.west_s);
-    told.zone_is_told = true;
+    scan.told.zone = posix_zone(header.west_s);
+    scan.told.zone_is_told = true;
     true
 }
 
@@ -261,7 +260,7 @@ fn is_collectl(line: &[u8]) -> bool {
     line.starts_with(b"#") && line.windows(5).any(|part| part == b"[DSK:")
 }
 
-fn collectl(header: &mut WideHeader, line: &[u8], _told: &mut CounterScanSummary) -> bool {
+fn collectl(header: &mut WideHeader, line: &[u8], _scan: &mut CounterScan<'_>) -> bool {
     if !is_collectl(line) {
         // Remarks, and what it says before the first sample.
         return line.starts_with(b"#") || header.columns == 0;
@@ -293,7 +292,7 @@ fn collectl(header: &mut WideHeader, line: &[u8], _told: &mut CounterScanSummary
     true
 }
 
-fn dstat(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) -> bool {
+fn dstat(header: &mut WideHeader, line: &[u8], scan: &mut CounterScan<'_>) -> bool {
     let first = cells(line, b',').next().unwrap_or(b"");
     let cell =
         |place| String::from_utf8_lossy(cells(line, b',').nth(place).unwrap_or(b"")).into_owned();
@@ -305,7 +304,7 @@ fn dstat(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) ->
             };
         }
         b"Author:" => {}
-        b"Host:" => told.host = cell(1),
+        b"Host:" => scan.told.host = cell(1),
         b"Cmdline:" => {
             let command = cell(1);
             let is = |option: &str| command.split(' ').any(|word| word == option);
@@ -313,13 +312,13 @@ fn dstat(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) ->
             header.date = cell(6).into_bytes();
         }
         b"system" | b"epoch" if header.groups.is_empty() => header.groups = line.into(),
-        b"time" | b"epoch" => dstat_columns(header, line, told),
+        b"time" | b"epoch" => dstat_columns(header, line, scan),
         _ => return header.groups.is_empty(),
     }
     true
 }
 
-fn dstat_columns(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSummary) {
+fn dstat_columns(header: &mut WideHeader, line: &[u8], scan: &mut CounterScan<'_>) {
     (header.separator, header.times) = (b',', 1);
     let groups = header.groups.clone();
     let mut groups_left = cells(&groups, b',');
@@ -337,52 +336,47 @@ fn dstat_columns(header: &mut WideHeader, line: &[u8], told: &mut CounterScanSum
         };
         if let Some(meaning) = of_dstat(kind, name, header.is_of_bits) {
             if disk == "total" {
-                told.layers.insert(disk.to_owned(), DeviceKind::Total);
+                scan.told.layers.insert(disk.to_owned(), DeviceKind::Total);
             }
             header.want(place, disk, meaning);
         }
     }
 }
 
-fn scan(
+fn scan_wide(
     take_header: TakeHeader,
     input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let mut header = WideHeader::default();
     let mut from = None;
-    while let Some((offset, line)) = input.wide_line()? {
+    scan.lines(input, RecordingInput::wide_line, |scan, _, line| {
         if line.trim_ascii().is_empty() {
-            continue;
+            return Ok(());
         }
         // Logs may stand one behind the other.
-        if take_header(&mut header, line, told) {
+        if take_header(&mut header, line, scan) {
             if from.take().is_some() {
-                give(CounterScanEvent::Gap);
+                scan.gap();
             }
-            continue;
+            return Ok(());
         }
-        let (Some(at), Some(rows)) = (header.time(line, told), header.row(line)) else {
-            let what = "it has no time, or not as many columns as the line of their names";
-            if let Some(what) = told.wrong.wrong(offset, what, line) {
-                told.damage = Some(input.damage(offset, what));
-                break;
-            }
-            continue;
+        let (Some(at), Some(rows)) = (header.time(line, scan), header.row(line)) else {
+            return Err("it has no time, or not as many columns as the line of their names");
         };
-        told.wrong.right();
+        scan.right();
         if let Some(from) = from.filter(|from| *from < at) {
             for (disk, row) in header.disks.iter().zip(&rows) {
                 if !row.is_empty() {
-                    per_second(disk.as_bytes(), (from, at), row, give);
+                    scan.rates(disk.as_bytes(), (from, at), row);
                 }
             }
         }
         from = Some(at);
-    }
+        Ok(())
+    })?;
     if header.wanted.is_empty() {
-        told.warn_once(NO_DISKS);
+        scan.warn_once(NO_DISKS);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use plimsoll_core::mapping::MappingKind;
 use serde_json::{Map, Value};
 
-use super::super::{CounterScanSummary, Give};
+use super::super::CounterScan;
 use super::columns::TableColumns;
 use super::json::text;
 use super::names::is_of_cloud;
@@ -68,7 +68,7 @@ impl<'a> CloudSeries<'a> {
         time: Option<&Value>,
         point: &Value,
         reader: &mut TableReader,
-        told: &mut CounterScanSummary,
+        scan: &mut CounterScan<'_>,
     ) -> Result<(), String> {
         let Some((figure, kind)) = reader.cloud_figure(self.metric)? else {
             return Ok(());
@@ -85,7 +85,7 @@ impl<'a> CloudSeries<'a> {
                 return Err(format!("its values are the statistic {said}, not {wanted}"));
             }
             (value, None) if kind == MappingKind::Sum => {
-                told.warn_once(STATISTIC);
+                scan.warn_once(STATISTIC);
                 value
             }
             (value, _) => value,
@@ -93,7 +93,7 @@ impl<'a> CloudSeries<'a> {
         let (Some(time), Some(value)) = (time.and_then(text), text(value)) else {
             return Err("a point has no time, or no value".into());
         };
-        let at = reader.instant(TableCell::Text(time.as_bytes()), told)?;
+        let at = reader.instant(TableCell::Text(time.as_bytes()), scan)?;
         match figure_of(TableCell::Text(value.as_bytes()), &reader.columns)? {
             Some(value) => reader.hold(figure, self.disk.as_bytes(), at, value),
             None => Ok(()),
@@ -104,8 +104,7 @@ impl<'a> CloudSeries<'a> {
 pub(super) fn scan(
     answers: &[Map<String, Value>],
     input: &RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let names = ["time", "metric", "value"].map(str::to_owned);
     let Ok(Some(mut columns)) = TableColumns::of_names(&names) else {
@@ -113,7 +112,7 @@ pub(super) fn scan(
     };
     columns.time.is_begin = true;
     let only = disk_name(input);
-    let mut reader = TableReader::new(columns, &only, told);
+    let mut reader = TableReader::new(columns, &only, scan);
     let list = |object: &'_ Value, key: &str| {
         object
             .get(key)
@@ -146,11 +145,11 @@ pub(super) fn scan(
                 .get("Label")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            match CloudSeries::of(label, &only).take(time, point, &mut reader, told) {
-                Ok(()) => told.wrong.right(),
-                Err(what) => drop(told.wrong.wrong(0, &what, label.as_bytes())),
+            match CloudSeries::of(label, &only).take(time, point, &mut reader, scan) {
+                Ok(()) => scan.right(),
+                Err(what) => drop(scan.told.wrong.wrong(0, &what, label.as_bytes())),
             }
         }
     }
-    reader.finish(told, give).map_err(|what| wrong(input, what))
+    reader.finish(scan).map_err(|what| wrong(input, what))
 }

@@ -4,7 +4,7 @@
 use plimsoll_core::mapping::{MappingDimension, MappingKind, MappingMetric, MappingUnit};
 
 use super::super::meaning::{ColumnMeaning, DiskRowValues, rates};
-use super::super::{CounterRow, CounterScanEvent, CounterSemantics, Give};
+use super::super::{CounterRow, CounterScan, CounterSemantics};
 use crate::series::DiskMetric;
 
 /// What mapping files call the figures of a disk.
@@ -125,17 +125,17 @@ pub(super) fn give_figures(
     disk: &[u8],
     time: RowTime,
     figures: &[(TableFigure, f64)],
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) {
     let at_unix_ns = time.at_unix_ns;
     let mut give_row = |what, values: &[(DiskMetric, f64, f64)]| {
         if !values.is_empty() {
-            give(CounterScanEvent::Row(CounterRow {
+            scan.row(CounterRow {
                 disk,
                 at_unix_ns,
                 what,
                 values,
-            }));
+            });
         }
     };
     let is_counter =
@@ -154,13 +154,11 @@ pub(super) fn give_figures(
     let row: DiskRowValues = others
         .map(|(figure, value)| (figure.as_rate(seconds), *value))
         .collect();
-    let mut per_s = Vec::new();
-    rates(&row, &mut per_s);
     let (what, scale) = match time.is_exact {
         true => (CounterSemantics::Sums { from_unix_ns }, seconds),
         false => (CounterSemantics::Rates { from_unix_ns }, 1.0),
     };
-    let values: Vec<(DiskMetric, f64, f64)> = per_s
+    let values: Vec<(DiskMetric, f64, f64)> = rates(&row)
         .into_iter()
         .map(|(metric, value)| (metric, value, scale))
         .collect();

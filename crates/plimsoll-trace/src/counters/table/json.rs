@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use plimsoll_core::mapping::MappingFile;
 use serde_json::{Map, Value};
 
-use super::super::{CounterScanSummary, Give};
+use super::super::CounterScan;
 use super::reader::{TableCell, TableReader};
 use super::{cloud, columns, disk_name, is_table, wrong};
 use crate::error::TraceError;
@@ -50,8 +50,7 @@ pub(super) fn names(object: &Map<String, Value>) -> Vec<String> {
 pub(super) fn scan(
     input: &mut RecordingInput,
     mapping: Option<&MappingFile>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let line = first_line(input.head()).unwrap_or_default();
     let is_line = serde_json::from_slice::<Map<String, Value>>(line);
@@ -59,8 +58,8 @@ pub(super) fn scan(
         !cloud::is_answer(&object) && !object.get(LIST).is_some_and(Value::is_array)
     };
     match is_line.is_ok_and(is_row) {
-        true => lines(input, mapping, told, give),
-        false => documents(input, mapping, told, give),
+        true => lines(input, mapping, scan),
+        false => documents(input, mapping, scan),
     }
 }
 
@@ -68,8 +67,7 @@ pub(super) fn scan(
 fn lines(
     input: &mut RecordingInput,
     mapping: Option<&MappingFile>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let mut reader = None;
     while let Some((offset, line)) = input.wide_line()? {
@@ -81,19 +79,18 @@ fn lines(
             offset,
             shown: line.iter().copied().take(SHOWN).collect(),
         };
-        if !row.take(&mut reader, (mapping, input), told, give)? {
+        if !row.take(&mut reader, (mapping, input), scan)? {
             break;
         }
     }
-    finish(reader, input, told, give)
+    finish(reader, input, scan)
 }
 
 /// Rows of whole documents, one behind the other.
 fn documents(
     input: &mut RecordingInput,
     mapping: Option<&MappingFile>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let mut text = Vec::new();
     while let piece @ [_, ..] = input.take(64 << 10)? {
@@ -122,13 +119,13 @@ fn documents(
             Ok(other) => values.push(other),
             Err(error) => {
                 let what = format!("here the JSON is broken, or cut off ({error})");
-                told.damage = Some(input.damage(found.byte_offset() as u64, what));
+                scan.told.damage = Some(input.damage(found.byte_offset() as u64, what));
                 break;
             }
         }
     }
     if !answers.is_empty() {
-        return cloud::scan(&answers, input, told, give);
+        return cloud::scan(&answers, input, scan);
     }
     let mut reader = None;
     for (number, value) in (0..).zip(values) {
@@ -140,11 +137,11 @@ fn documents(
             },
             offset: number,
         };
-        if !row.take(&mut reader, (mapping, input), told, give)? {
+        if !row.take(&mut reader, (mapping, input), scan)? {
             break;
         }
     }
-    finish(reader, input, told, give)
+    finish(reader, input, scan)
 }
 
 /// Bytes of a row that is wrong.
@@ -164,29 +161,28 @@ impl JsonRow {
         &self,
         reader: &mut Option<TableReader>,
         (mapping, input): (Option<&MappingFile>, &RecordingInput),
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
+        scan: &mut CounterScan<'_>,
     ) -> Result<bool, TraceError> {
         let taken = match &self.object {
             None => Err("it is no object of JSON".into()),
             Some(object) => {
                 if reader.is_none() {
                     let columns = columns(&names(object), mapping, input)?;
-                    *reader = Some(TableReader::new(columns, &disk_name(input), told));
+                    *reader = Some(TableReader::new(columns, &disk_name(input), scan));
                 }
                 reader
                     .as_mut()
-                    .map_or(Ok(()), |reader| take(reader, object, told, give))
+                    .map_or(Ok(()), |reader| take(reader, object, scan))
             }
         };
         let Err(what) = taken else {
-            told.wrong.right();
+            scan.right();
             return Ok(true);
         };
-        let given_up = told.wrong.wrong(self.offset, &what, &self.shown);
+        let given_up = scan.told.wrong.wrong(self.offset, &what, &self.shown);
         let goes_on = given_up.is_none();
         if let Some(what) = given_up {
-            told.damage = Some(input.damage(self.offset, what));
+            scan.told.damage = Some(input.damage(self.offset, what));
         }
         Ok(goes_on)
     }
@@ -195,10 +191,9 @@ impl JsonRow {
 fn finish(
     reader: Option<TableReader>,
     input: &RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
-    let ended = reader.map_or(Ok(()), |reader| reader.finish(told, give));
+    let ended = reader.map_or(Ok(()), |reader| reader.finish(scan));
     ended.map_err(|what| wrong(input, what))
 }
 
@@ -206,12 +201,11 @@ fn finish(
 fn take(
     reader: &mut TableReader,
     object: &Map<String, Value>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), String> {
     let known = &reader.columns.names;
     if object.keys().any(|key| !known.contains(key)) {
-        told.warn_once("keys that the first object lacks are left out");
+        scan.warn_once("keys that the first object lacks are left out");
     }
     let texts: Vec<Option<Cow<'_, str>>> =
         known.iter().map(|name| text(object.get(name)?)).collect();
@@ -222,7 +216,7 @@ fn take(
                 .map_or(TableCell::Nothing, |text| TableCell::Text(text.as_bytes())),
         );
     }
-    reader.row(&cells, told, give)
+    reader.row(&cells, scan)
 }
 
 /// A value as a cell of text.

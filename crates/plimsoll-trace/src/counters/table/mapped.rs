@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::mapping::{MappingFile, MappingSeparator};
 
-use super::super::{CounterScanSummary, Give};
+use super::super::CounterScan;
 use super::names::{ColumnRole, named, role};
 use super::{CsvHeading, cells, csv, json, wrong};
 use crate::error::TraceError;
@@ -68,8 +68,7 @@ fn read(input: &mut RecordingInput) -> Result<(MappingFile, PathBuf), TraceError
 
 pub(super) fn scan(
     input: &mut RecordingInput,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let (mapping, path) = read(input)?;
     if !path.is_file() {
@@ -81,11 +80,9 @@ pub(super) fn scan(
     let mut table = RecordingInput::open(&path)?;
     match table.head().trim_ascii_start() {
         #[cfg(feature = "parquet")]
-        [b'P', b'A', b'R', b'1', ..] => {
-            super::parquet::scan(&mut table, Some(&mapping), told, give)
-        }
-        [b'{' | b'[', ..] => json::scan(&mut table, Some(&mapping), told, give),
-        _ => csv(&mut table, Some(&mapping), told, give),
+        [b'P', b'A', b'R', b'1', ..] => super::parquet::scan(&mut table, Some(&mapping), scan),
+        [b'{' | b'[', ..] => json::scan(&mut table, Some(&mapping), scan),
+        _ => csv(&mut table, Some(&mapping), scan),
     }
 }
 

@@ -27,7 +27,7 @@ use plimsoll_core::units::Nanos;
 
 use self::columns::TableColumns;
 use self::reader::{TableCell, TableReader};
-use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
@@ -42,7 +42,7 @@ pub(super) const CSV: CounterFormat = CounterFormat {
     resolution: Nanos(1),
     scope: RecordingScope::Device,
     is: |head| CsvHeading::of(head).is_some_and(|heading| is_table(&heading.names)),
-    scan: |input, told, give| csv(input, None, told, give),
+    scan: |input, scan| csv(input, None, scan),
 };
 /// Recognised by the keys of its first object.
 pub(super) const JSON: CounterFormat = CounterFormat {
@@ -50,7 +50,7 @@ pub(super) const JSON: CounterFormat = CounterFormat {
     resolution: Nanos(1),
     scope: RecordingScope::Device,
     is: json::is_one,
-    scan: |input, told, give| json::scan(input, None, told, give),
+    scan: |input, scan| json::scan(input, None, scan),
 };
 /// Recognised by its first bytes, where it is not of requests.
 #[cfg(feature = "parquet")]
@@ -59,7 +59,7 @@ pub(super) const PARQUET: CounterFormat = CounterFormat {
     resolution: Nanos(1),
     scope: RecordingScope::Device,
     is: |head| head.starts_with(b"PAR1"),
-    scan: |input, told, give| parquet::scan(input, None, told, give),
+    scan: |input, scan| parquet::scan(input, None, scan),
 };
 /// Recognised by its first key.
 pub(super) const MAPPED: CounterFormat = CounterFormat {
@@ -185,8 +185,7 @@ fn has_decimal_commas(head: &[u8], separator: u8) -> bool {
 fn csv(
     input: &mut RecordingInput,
     mapping: Option<&MappingFile>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let separator = mapping
         .and_then(|mapping| mapping.separator)
@@ -211,40 +210,32 @@ fn csv(
     };
     let mut columns = columns(&heading.names, mapping, input)?;
     columns.has_decimal_commas |= has_decimal_commas(&head, heading.separator);
-    let mut reader = TableReader::new(columns, &disk_name(input), told);
-    while let Some((offset, line)) = input.wide_line()? {
+    let mut reader = TableReader::new(columns, &disk_name(input), scan);
+    scan.lines(input, RecordingInput::wide_line, |scan, _, line| {
         if line.trim_ascii().is_empty() {
-            continue;
+            return Ok(());
         }
         let row: Vec<&[u8]> = cells(line, heading.separator).collect();
+        if row.len() != heading.names.len() {
+            return Err("it has not as many columns as the first line".to_owned());
+        }
         let is_heading = || {
             row.iter()
                 .map(|cell| name(cell))
                 .eq(heading.names.iter().cloned())
         };
-        let taken = match row.len() == heading.names.len() {
-            true if row[0].first().is_some_and(u8::is_ascii_alphabetic) && is_heading() => {
-                // Another file was put behind the first.
-                give(CounterScanEvent::Gap);
-                continue;
-            }
-            true => {
-                let row: Vec<TableCell<'_>> = row.into_iter().map(TableCell::Text).collect();
-                reader.row(&row, told, give)
-            }
-            false => Err("it has not as many columns as the first line".into()),
-        };
-        let Err(what) = taken else {
-            told.wrong.right();
-            continue;
-        };
-        if let Some(what) = told.wrong.wrong(offset, &what, line) {
-            told.damage = Some(input.damage(offset, what));
-            break;
+        if row[0].first().is_some_and(u8::is_ascii_alphabetic) && is_heading() {
+            // Another file was put behind the first.
+            scan.gap();
+            return Ok(());
         }
-    }
+        let row: Vec<TableCell<'_>> = row.into_iter().map(TableCell::Text).collect();
+        reader.row(&row, scan)?;
+        scan.right();
+        Ok(())
+    })?;
     if !input.ended_by_line() {
-        told.warn_once("its last line has no end, so it may be cut off");
+        scan.warn_once("its last line has no end, so it may be cut off");
     }
-    reader.finish(told, give).map_err(|what| wrong(input, what))
+    reader.finish(scan).map_err(|what| wrong(input, what))
 }

@@ -3,7 +3,7 @@
 
 use plimsoll_core::mapping::MappingFile;
 
-use super::super::{CounterScanSummary, Give};
+use super::super::CounterScan;
 use super::reader::{TableCell, TableReader};
 use super::{columns, disk_name, wrong};
 use crate::error::TraceError;
@@ -27,8 +27,7 @@ pub(crate) fn is_of_counters(input: &RecordingInput) -> bool {
 pub(super) fn scan(
     input: &mut RecordingInput,
     mapping: Option<&MappingFile>,
-    told: &mut CounterScanSummary,
-    give: &mut Give<'_>,
+    scan: &mut CounterScan<'_>,
 ) -> Result<(), TraceError> {
     let mut table = ParquetTable::open(input)?;
     let columns = columns(&table.names(), mapping, input)?;
@@ -50,7 +49,7 @@ pub(super) fn scan(
         .map(|place| place.and_then(|place| table.instants(place)))
         .collect();
     table.choose(&chosen);
-    let mut reader = TableReader::new(columns, &disk_name(input), told);
+    let mut reader = TableReader::new(columns, &disk_name(input), scan);
     let mut seen = 0_u64;
     let mut given_up = None;
     let ended = loop {
@@ -61,11 +60,11 @@ pub(super) fn scan(
                 .zip(&instants)
                 .map(|(cell, instants)| cell_of(cell, *instants))
                 .collect();
-            match reader.row(&row, told, give) {
-                Ok(()) => told.wrong.right(),
+            match reader.row(&row, scan) {
+                Ok(()) => scan.right(),
                 Err(what) => {
                     let what = format!("row {seen}: {what}");
-                    given_up = given_up.take().or(told.wrong.wrong(0, &what, b""));
+                    given_up = given_up.take().or(scan.told.wrong.wrong(0, &what, b""));
                 }
             }
         });
@@ -76,9 +75,9 @@ pub(super) fn scan(
         }
     };
     if let Some(what) = ended {
-        told.damage = Some(input.damage(0, what));
+        scan.told.damage = Some(input.damage(0, what));
     }
-    reader.finish(told, give).map_err(|what| wrong(input, what))
+    reader.finish(scan).map_err(|what| wrong(input, what))
 }
 
 fn cell_of(cell: &ParquetCellValue, instants: Option<bool>) -> TableCell<'_> {

@@ -12,7 +12,7 @@ use plimsoll_core::mapping::MappingKind;
 use plimsoll_core::text::printable;
 
 use super::super::meaning::number;
-use super::super::{CounterScanSummary, Give, clock};
+use super::super::{CounterScan, clock};
 use super::columns::TableColumns;
 use super::figures::{RowTime, give_figures};
 use super::names::named;
@@ -104,15 +104,15 @@ impl TableReader {
     pub(super) fn new(
         mut columns: TableColumns,
         default_disk: &str,
-        told: &mut CounterScanSummary,
+        scan: &mut CounterScan<'_>,
     ) -> TableReader {
         // Of a figure a row, the end of its interval follows from the step.
         columns.time.is_begin |= columns.long.is_some() && columns.time.until.is_some();
         if let Some(zone) = columns.time.zone.as_ref().and_then(TimeZone::iana_name) {
-            told.zone = zone.into();
+            scan.told.zone = zone.into();
         }
         if let [first, rest @ ..] = &columns.passed_over[..] {
-            told.warn_once(&format!(
+            scan.warn_once(&format!(
                 "columns that are no figures of disks are passed over: '{}'{}",
                 printable(first),
                 match rest.len() {
@@ -136,21 +136,20 @@ impl TableReader {
     pub(super) fn row(
         &mut self,
         cells: &[TableCell<'_>],
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
+        scan: &mut CounterScan<'_>,
     ) -> Result<(), String> {
         let cell = |place: usize| cells.get(place).copied().unwrap_or(TableCell::Nothing);
-        let at = self.instant(cell(self.columns.time.place), told)?;
+        let at = self.instant(cell(self.columns.time.place), scan)?;
         let until = self
             .columns
             .time
             .until
-            .map(|until| self.instant(cell(until), told));
+            .map(|until| self.instant(cell(until), scan));
         let until = until.transpose()?;
         if until.is_some_and(|until| until <= at) {
             return Err("its interval ends before it begins".into());
         }
-        let Some(disk) = self.disk(&cell, told)? else {
+        let Some(disk) = self.disk(&cell, scan)? else {
             return Ok(());
         };
         if let Some((metric, value)) = self.columns.long {
@@ -189,7 +188,7 @@ impl TableReader {
         {
             self.pace(&disk)?.begin(at);
         }
-        self.give(&found, &disk, time.ok_or(at), give)?;
+        self.give(&found, &disk, time.ok_or(at), scan)?;
         self.before = Some(at);
         Ok(())
     }
@@ -210,7 +209,7 @@ impl TableReader {
         found: &[(usize, f64)],
         disk: &[u8],
         time: Result<RowTime, u64>,
-        give: &mut Give<'_>,
+        scan: &mut CounterScan<'_>,
     ) -> Result<(), String> {
         let device = |found: &(usize, f64)| self.columns.figures[found.0].device.clone();
         let of_disks = found.chunk_by(|a, b| device(a) == device(b));
@@ -232,7 +231,7 @@ impl TableReader {
             let figures = found
                 .iter()
                 .map(|(at, value)| (self.columns.figures[*at].figure, *value));
-            give_figures(name, time, &figures.collect::<Vec<_>>(), give);
+            give_figures(name, time, &figures.collect::<Vec<_>>(), scan);
         }
         Ok(())
     }
@@ -291,17 +290,13 @@ impl TableReader {
     ///
     /// # Errors
     /// When it is not known which time values are of.
-    pub(super) fn finish(
-        mut self,
-        told: &mut CounterScanSummary,
-        give: &mut Give<'_>,
-    ) -> Result<(), String> {
+    pub(super) fn finish(mut self, scan: &mut CounterScan<'_>) -> Result<(), String> {
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_by_key(|sample| (sample.at, sample.disk, sample.figure));
         let held = samples.len();
         samples.dedup_by_key(|sample| (sample.at, sample.disk, sample.figure));
         if samples.len() < held {
-            told.warnings.push(format!(
+            scan.told.warnings.push(format!(
                 "{} values are of a disk, a metric and an instant that had one, and were left out",
                 held - samples.len()
             ));
@@ -327,7 +322,7 @@ impl TableReader {
                 .iter()
                 .map(|sample| (usize::from(sample.figure), sample.value))
                 .collect();
-            self.give(&found, disk, time.ok_or(at), give)?;
+            self.give(&found, disk, time.ok_or(at), scan)?;
         }
         let open = self
             .metrics
@@ -335,7 +330,7 @@ impl TableReader {
             .filter(|(_, known)| known.is_none())
             .count();
         if open > 0 {
-            told.warnings.push(format!(
+            scan.told.warnings.push(format!(
                 "{open} metrics are none of disks and were left out"
             ));
         }
@@ -346,7 +341,7 @@ impl TableReader {
     fn disk<'a>(
         &self,
         cell: &impl Fn(usize) -> TableCell<'a>,
-        told: &mut CounterScanSummary,
+        scan: &mut CounterScan<'_>,
     ) -> Result<Option<Vec<u8>>, String> {
         let Some(place) = self.columns.device else {
             let only = self
@@ -358,17 +353,17 @@ impl TableReader {
         };
         let disk = text_of(cell(place)).ok_or("it does not name its disk")?;
         if ["_total", "total", "all"].contains(&&*disk.to_ascii_lowercase()) {
-            told.warn_once(TOTALS);
+            scan.warn_once(TOTALS);
             return Ok(None);
         }
         let Some(host) = self.columns.host.and_then(|host| text_of(cell(host))) else {
             return Ok(Some(disk.into_bytes()));
         };
-        if told.host.is_empty() {
-            told.host.clone_from(&host);
+        if scan.told.host.is_empty() {
+            scan.told.host.clone_from(&host);
         }
         // The disks of the first machine go by their own names.
-        Ok(Some(match told.host == host {
+        Ok(Some(match scan.told.host == host {
             true => disk.into_bytes(),
             false => format!("{host}:{disk}").into_bytes(),
         }))
@@ -378,7 +373,7 @@ impl TableReader {
     pub(super) fn instant(
         &self,
         cell: TableCell<'_>,
-        told: &mut CounterScanSummary,
+        scan: &mut CounterScan<'_>,
     ) -> Result<u64, String> {
         let wrong = || "it has no time that is understood".to_owned();
         let time = &self.columns.time;
@@ -386,7 +381,7 @@ impl TableReader {
             TableCell::Nothing => return Err(wrong()),
             TableCell::Instant { ns, has_zone } => {
                 let ns = u64::try_from(ns).map_err(|_| wrong())?;
-                return self.placed(ns, has_zone, told).ok_or_else(wrong);
+                return self.placed(ns, has_zone, scan).ok_or_else(wrong);
             }
             TableCell::Text(text) => text.to_vec(),
             TableCell::Whole(whole) => whole.to_string().into_bytes(),
@@ -394,21 +389,21 @@ impl TableReader {
         };
         if let Some(unit_ns) = time.unit_ns {
             let at = nanos(text.trim_ascii(), 1_000_000_000 / unit_ns).ok_or_else(wrong)?;
-            told.lacks_date |= at < DATED_MIN_NS;
+            scan.told.lacks_date |= at < DATED_MIN_NS;
             return Ok(at);
         }
-        let instant = clock::instant(&text, told.dates.order).ok_or_else(wrong)?;
-        told.dates.add(&instant);
-        self.placed(instant.unix_ns, instant.has_zone, told)
+        let instant = clock::instant(&text, scan.told.dates.order).ok_or_else(wrong)?;
+        scan.told.dates.add(&instant);
+        self.placed(instant.unix_ns, instant.has_zone, scan)
             .ok_or_else(wrong)
     }
 
     /// An instant of a clock whose zone the file does not say, in that of the mapping.
-    fn placed(&self, ns: u64, has_zone: bool, told: &mut CounterScanSummary) -> Option<u64> {
+    fn placed(&self, ns: u64, has_zone: bool, scan: &mut CounterScan<'_>) -> Option<u64> {
         match &self.columns.time.zone {
             _ if has_zone => Some(ns),
             None => {
-                told.lacks_zone = true;
+                scan.told.lacks_zone = true;
                 Some(ns)
             }
             Some(zone) => {
