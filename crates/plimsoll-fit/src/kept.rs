@@ -8,8 +8,7 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use plimsoll_trace::requests::TraceRequest;
-use plimsoll_trace::{RecordingDamage, TraceError};
-use plimsoll_trace::{RecordingInfo, TraceSource};
+use plimsoll_trace::{TraceError, TraceReadState, TraceSource};
 
 /// Most requests that are held: 128 MiB of them.
 const HELD_MAX: usize = 1 << 22;
@@ -99,8 +98,8 @@ impl TraceCache {
 }
 
 impl TraceSource for TraceCache {
-    fn about(&self) -> &RecordingInfo {
-        self.inner.about()
+    fn state(&self) -> &TraceReadState {
+        self.inner.state()
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -122,22 +121,6 @@ impl TraceSource for TraceCache {
         let more = self.inner.read(into)?;
         self.hold(&into[known..]);
         Ok(more)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.inner.targets()
-    }
-
-    fn lost(&self) -> u64 {
-        self.inner.lost()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.inner.damage()
-    }
-
-    fn warnings(&self) -> &[String] {
-        self.inner.warnings()
     }
 }
 

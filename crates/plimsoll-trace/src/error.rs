@@ -285,6 +285,25 @@ pub enum TraceError {
     },
 }
 
+impl TraceError {
+    /// Of a file that is not what it should be as a whole.
+    pub(crate) fn format(file: &str, what: impl Into<String>) -> TraceError {
+        TraceError::Format {
+            file: file.into(),
+            offset: 0,
+            what: what.into(),
+        }
+    }
+}
+
+/// Damage before which nothing could be read.
+impl From<RecordingDamage> for TraceError {
+    fn from(damage: RecordingDamage) -> TraceError {
+        let RecordingDamage { file, offset, what } = damage;
+        TraceError::Format { file, offset, what }
+    }
+}
+
 fn no_disks(damage: Option<&RecordingDamage>) -> String {
     match damage {
         Some(RecordingDamage { file, offset, what }) => {

@@ -13,6 +13,7 @@ use plimsoll_core::units::Nanos;
 
 use crate::error::{RecordingDamage, TraceError};
 use crate::series::{DiskAverages, DiskSeries};
+use crate::targets::DeviceNameTable;
 use crate::window::{RecordingTimes, RecordingWindow};
 
 /// What is known of a recording before its data is read.
@@ -202,11 +203,49 @@ pub fn each_series<E: From<TraceError>>(
     Ok(())
 }
 
+/// What is known of a recording of requests so far.
+#[derive(Debug)]
+pub struct TraceReadState {
+    pub(crate) about: RecordingInfo,
+    pub(crate) targets: DeviceNameTable,
+    pub(crate) lost: u64,
+    pub(crate) damage: Option<RecordingDamage>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl TraceReadState {
+    /// Of one of which nothing was read yet.
+    pub(crate) fn new(
+        name: &str,
+        format: impl Into<String>,
+        carries: RecordingCapabilities,
+    ) -> TraceReadState {
+        TraceReadState {
+            about: RecordingInfo {
+                name: name.into(),
+                format: format.into(),
+                host: String::new(),
+                carries,
+            },
+            targets: DeviceNameTable::default(),
+            lost: 0,
+            damage: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// That nothing of it can be used.
+    pub(crate) fn refused(&self, what: impl Into<String>) -> TraceError {
+        TraceError::format(&self.about.name, what)
+    }
+}
+
 /// A recording of every request. It is read once, from its start to its end, in pieces, so that
 /// memory does not grow with its length.
 pub trait TraceSource {
-    /// What is known of it as a whole.
-    fn about(&self) -> &RecordingInfo;
+    /// What is known of it so far. Who reads through another source gives that one's, and may say of
+    /// itself another order ([`TraceSource::about`]) and more warnings.
+    fn state(&self) -> &TraceReadState;
 
     /// The instant from which [`TraceRequest::at`] counts, nanoseconds since 1970; `None` when the
     /// source counts from an unknown instant.
@@ -225,18 +264,29 @@ pub trait TraceSource {
     /// which nothing is readable ends the reading and is reported by [`TraceSource::damage`].
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError>;
 
+    /// What is known of it as a whole.
+    fn about(&self) -> &RecordingInfo {
+        &self.state().about
+    }
+
     /// Names of the devices (disks, volumes, files) that were met so far: [`TraceRequest::target`] is
     /// a place in it.
-    fn targets(&self) -> &[String];
+    fn targets(&self) -> &[String] {
+        self.state().targets.names()
+    }
 
     /// Requests that the recorder says it lost, so far.
     fn lost(&self) -> u64 {
-        0
+        self.state().lost
     }
 
     /// Where it stopped being readable.
-    fn damage(&self) -> Option<&RecordingDamage>;
+    fn damage(&self) -> Option<&RecordingDamage> {
+        self.state().damage.as_ref()
+    }
 
     /// What else the reader should know so far, as sentences.
-    fn warnings(&self) -> &[String];
+    fn warnings(&self) -> &[String] {
+        &self.state().warnings
+    }
 }

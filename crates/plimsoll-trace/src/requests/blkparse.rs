@@ -16,10 +16,9 @@ use plimsoll_core::units::Nanos;
 use super::pairs::{BlockEvent, BlockEventAction, BlockEventPairer};
 use super::rows::TOO_MANY_TARGETS;
 use super::{TIMED, TraceFormat, TraceRequest};
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::input::{RecordingInput, WrongLines};
-use crate::recording::{RecordingCapabilities, RecordingInfo, TraceSource};
-use crate::targets::DeviceNameTable;
+use crate::recording::{RecordingCapabilities, TraceReadState, TraceSource};
 use crate::text::{SECTOR_BYTES, lines, nanos, whole, words};
 
 /// Recognised by its first event.
@@ -31,21 +30,12 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     },
     open: |input| {
         Ok(Box::new(Text {
-            about: RecordingInfo {
-                name: input.name().into(),
-                format: FORMAT.name.into(),
-                host: String::new(),
-                carries: CARRIES,
-            },
+            state: TraceReadState::new(input.name(), FORMAT.name, CARRIES),
             input,
             pairs: BlockEventPairer::default(),
-            targets: DeviceNameTable::default(),
             last_numbers: Numbers::default(),
-            lost: 0,
             wrong: WrongLines::default(),
             is_done: false,
-            damage: None,
-            warnings: Vec::new(),
         }))
     },
 };
@@ -65,16 +55,12 @@ const BATCH: usize = 4096;
 const NUMBERED_MAX: usize = 1 << 16;
 
 struct Text {
-    about: RecordingInfo,
+    state: TraceReadState,
     input: RecordingInput,
     pairs: BlockEventPairer,
-    targets: DeviceNameTable,
     last_numbers: Numbers,
-    lost: u64,
     wrong: WrongLines,
     is_done: bool,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 /// An event before its device has a number.
@@ -230,10 +216,10 @@ impl Text {
         };
         let wrong = match parse(line) {
             Ok(None) => {
-                self.lost = self.lost.max(skipped(line).unwrap_or(0));
+                self.state.lost = self.state.lost.max(skipped(line).unwrap_or(0));
                 return Ok(true);
             }
-            Ok(Some(line)) => match self.targets.place(line.device) {
+            Ok(Some(line)) => match self.state.targets.place(line.device) {
                 Some(target) => {
                     self.last_numbers.count(target, &line, &mut self.pairs);
                     if let Some(event) = line.event {
@@ -250,7 +236,7 @@ impl Text {
             return Ok(true);
         };
         if let Some(what) = self.wrong.wrong(offset, what, line) {
-            self.damage = Some(self.input.damage(offset, what));
+            self.state.damage = Some(self.input.damage(offset, what));
             return Ok(false);
         }
         Ok(true)
@@ -258,18 +244,14 @@ impl Text {
 
     fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Result<(), TraceError> {
         self.is_done = true;
-        self.warnings.extend(self.pairs.finish(into));
+        self.state.warnings.extend(self.pairs.finish(into));
         let nothing = self.pairs.origin_ns().is_none();
         if !nothing && !self.pairs.has_starts() {
-            return Err(TraceError::Format {
-                file: self.about.name.clone(),
-                offset: 0,
-                what: ONLY_ENDS.into(),
-            });
+            return Err(self.state.refused(ONLY_ENDS));
         }
-        let told = self.wrong.finish(&self.about.name, nothing)?;
-        self.warnings.extend(told);
-        self.warnings.extend(self.input.losses());
+        let told = self.wrong.finish(self.input.name(), nothing)?;
+        self.state.warnings.extend(told);
+        self.state.warnings.extend(self.input.losses());
         Ok(())
     }
 }
@@ -288,8 +270,8 @@ fn skipped(line: &[u8]) -> Option<u64> {
 }
 
 impl TraceSource for Text {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -307,22 +289,6 @@ impl TraceSource for Text {
             }
         }
         Ok(true)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }
 

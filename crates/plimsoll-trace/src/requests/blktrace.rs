@@ -20,8 +20,7 @@ use super::pairs::{BlockEvent, BlockEventAction, BlockEventPairer};
 use super::{TraceFormat, TraceRequest};
 use crate::error::{RecordingDamage, TraceError};
 use crate::input::RecordingInput;
-use crate::recording::{RecordingInfo, TraceSource};
-use crate::targets::DeviceNameTable;
+use crate::recording::{TraceReadState, TraceSource};
 
 /// Recognised by the magic of the first record.
 pub(super) const FORMAT: TraceFormat = TraceFormat {
@@ -149,16 +148,14 @@ struct BlktraceFile {
     /// Number of the last record that has one, of each processor of each device: the files of several
     /// may have been merged into one.
     last_numbers: BTreeMap<(u32, u32), u32>,
+    /// Events that were lost just before the next record.
     lost: u64,
-    /// Whether events were lost just before the next record.
-    is_after_loss: bool,
 }
 
 impl BlktraceFile {
     /// Makes the next record ready; `Err` says what is wrong with it, and nothing follows.
     fn advance(&mut self) -> Result<Result<(), RecordingDamage>, TraceError> {
         self.next = None;
-        self.is_after_loss = false;
         let offset = self.input.offset();
         let size = self.layout.record_bytes();
         let bytes = self.input.take(size)?;
@@ -201,8 +198,7 @@ impl BlktraceFile {
         let step = known.map_or(1, |last| record.number.wrapping_sub(last));
         // A step backwards is another trace behind the first, not a loss.
         if (2..1 << 31).contains(&step) {
-            self.lost += u64::from(step - 1);
-            self.is_after_loss = true;
+            self.lost = u64::from(step - 1);
         }
         self.last_numbers.insert(of, record.number);
     }
@@ -221,20 +217,17 @@ impl BlktraceFile {
 }
 
 struct BlktraceReader {
-    about: RecordingInfo,
+    state: TraceReadState,
     files: Vec<BlktraceFile>,
     /// Times of the next records of the files.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     pairs: BlockEventPairer,
-    targets: DeviceNameTable,
     /// The device that was met last, with its number among the targets.
     last_device: Option<(u32, u16)>,
     /// From the trace's clock to nanoseconds since 1970.
     clock_zero_unix_ns: Option<i128>,
     too_many: u64,
     is_done: bool,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 /// The file that was found, and its neighbours of the other processors.
@@ -253,22 +246,14 @@ fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
         inputs.push(RecordingInput::open(&path)?);
     }
     let mut trace = BlktraceReader {
-        about: RecordingInfo {
-            name,
-            format: String::new(),
-            host: String::new(),
-            carries: CARRIES,
-        },
+        state: TraceReadState::new(&name, "", CARRIES),
         files: Vec::new(),
         heads: BinaryHeap::new(),
         pairs: BlockEventPairer::default(),
-        targets: DeviceNameTable::default(),
         last_device: None,
         clock_zero_unix_ns: None,
         too_many: 0,
         is_done: false,
-        damage: None,
-        warnings: Vec::new(),
     };
     for input in inputs {
         trace.add(input)?;
@@ -311,18 +296,17 @@ impl BlktraceReader {
             // A processor on which nothing happened has an empty file.
             if !input.head().is_empty() {
                 let damage = input.damage(0, "it does not begin with a record of blktrace");
-                self.damage.get_or_insert(damage);
+                self.state.damage.get_or_insert(damage);
             }
             return Ok(());
         };
-        self.about.format = format!("blktrace, version {}", layout.version);
+        self.state.about.format = format!("blktrace, version {}", layout.version);
         self.files.push(BlktraceFile {
             input,
             layout,
             next: None,
             last_numbers: BTreeMap::new(),
             lost: 0,
-            is_after_loss: false,
         });
         self.advance(self.files.len() - 1)
     }
@@ -331,10 +315,12 @@ impl BlktraceReader {
     fn turn(&mut self, place: usize) -> Result<(), TraceError> {
         let file = &mut self.files[place];
         if let Err(damage) = file.advance()? {
-            self.damage.get_or_insert(damage);
+            self.state.damage.get_or_insert(damage);
         }
+        let lost = std::mem::take(&mut file.lost);
+        self.state.lost += lost;
         // Known before what other processors did meanwhile is looked at.
-        if let (true, Some(next)) = (file.is_after_loss, file.next) {
+        if let Some(next) = file.next.filter(|_| lost > 0) {
             self.pairs.lose(next.at_ns);
         }
         Ok(())
@@ -386,7 +372,7 @@ impl BlktraceReader {
             Some((known, target)) if known == device => Some(target),
             _ => {
                 let name = format!("{},{}", device >> 20, device & 0xf_ffff);
-                let target = self.targets.place(name.as_bytes())?;
+                let target = self.state.targets.place(name.as_bytes())?;
                 self.last_device = Some((device, target));
                 Some(target)
             }
@@ -395,29 +381,18 @@ impl BlktraceReader {
 
     fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Result<(), TraceError> {
         self.is_done = true;
-        self.warnings.extend(self.pairs.finish(into));
+        self.state.warnings.extend(self.pairs.finish(into));
         if self.too_many > 0 {
-            self.warnings.push(format!(
+            self.state.warnings.push(format!(
                 "{} events are of one device too many",
                 self.too_many
             ));
         }
-        match (&self.damage, self.pairs.origin_ns()) {
-            (Some(damage), None) => Err(TraceError::Format {
-                file: damage.file.clone(),
-                offset: damage.offset,
-                what: damage.what.clone(),
-            }),
-            (_, Some(_)) if !self.pairs.has_starts() => Err(TraceError::Format {
-                file: self.about.name.clone(),
-                offset: 0,
-                what: ONLY_ENDS.into(),
-            }),
-            (None, None) => Err(TraceError::Format {
-                file: self.about.name.clone(),
-                offset: 0,
-                what: "no request was queued, issued or completed in it".into(),
-            }),
+        let nothing = "no request was queued, issued or completed in it";
+        match (&self.state.damage, self.pairs.origin_ns()) {
+            (Some(damage), None) => Err(damage.clone().into()),
+            (_, Some(_)) if !self.pairs.has_starts() => Err(self.state.refused(ONLY_ENDS)),
+            (None, None) => Err(self.state.refused(nothing)),
             _ => Ok(()),
         }
     }
@@ -438,8 +413,8 @@ fn kind(action: u64, has_data: bool) -> Option<OpKind> {
 }
 
 impl TraceSource for BlktraceReader {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -470,22 +445,6 @@ impl TraceSource for BlktraceReader {
             }
         }
         Ok(true)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn lost(&self) -> u64 {
-        self.files.iter().map(|file| file.lost).sum()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }
 

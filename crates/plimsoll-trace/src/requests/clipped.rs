@@ -4,8 +4,8 @@
 use plimsoll_core::units::{Nanos, parse_duration};
 
 use super::TraceRequest;
-use crate::error::{RecordingDamage, TraceError};
-use crate::recording::{RecordingInfo, TraceSource};
+use crate::error::TraceError;
+use crate::recording::{TraceReadState, TraceSource};
 use crate::window::{RecordingTimes, RecordingWindow};
 
 /// A part of a recording, in time from its origin; its end does not belong to it.
@@ -118,8 +118,8 @@ impl<R: TraceSource> TraceRangeReader<R> {
 }
 
 impl<R: TraceSource> TraceSource for TraceRangeReader<R> {
-    fn about(&self) -> &RecordingInfo {
-        self.inner.about()
+    fn state(&self) -> &TraceReadState {
+        self.inner.state()
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -140,22 +140,6 @@ impl<R: TraceSource> TraceSource for TraceRangeReader<R> {
             ..*request
         }));
         Ok(more)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.inner.targets()
-    }
-
-    fn lost(&self) -> u64 {
-        self.inner.lost()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.inner.damage()
-    }
-
-    fn warnings(&self) -> &[String] {
-        self.inner.warnings()
     }
 }
 

@@ -6,9 +6,8 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use super::TraceRequest;
-use crate::error::{RecordingDamage, TraceError};
-use crate::recording::{RecordingInfo, TraceOrder, TraceSource};
-use crate::targets::DeviceNameTable;
+use crate::error::TraceError;
+use crate::recording::{TraceOrder, TraceReadState, TraceSource};
 
 /// Most requests that are held: some 320 MB.
 const HELD_MAX: usize = 8_000_000;
@@ -27,40 +26,31 @@ pub(super) struct ListedRequest {
     pub(super) end_s: f64,
 }
 
-/// Collects requests in any order.
+/// Collects requests in any order, and gives them in that of their starts.
 pub(super) struct TraceGatherer {
-    about: RecordingInfo,
+    pub(super) state: TraceReadState,
     requests: Vec<TraceRequest>,
-    targets: DeviceNameTable,
+    /// Those that were given.
+    given: usize,
+    origin_unix_ns: Option<u64>,
     empty: u64,
     invalid: u64,
     nameless: u64,
-    pub(super) damage: Option<RecordingDamage>,
-    pub(super) warnings: Vec<String>,
 }
 
 impl TraceGatherer {
-    pub(super) fn new(mut about: RecordingInfo) -> TraceGatherer {
-        about.carries.order = TraceOrder::Started;
+    /// Of what `state` says.
+    pub(super) fn new(mut state: TraceReadState) -> TraceGatherer {
+        state.about.carries.order = TraceOrder::Started;
         TraceGatherer {
-            about,
+            state,
             requests: Vec::new(),
-            targets: DeviceNameTable::default(),
+            given: 0,
+            origin_unix_ns: None,
             empty: 0,
             invalid: 0,
             nameless: 0,
-            damage: None,
-            warnings: Vec::new(),
         }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.about.name
-    }
-
-    /// The machine that was recorded.
-    pub(super) fn set_host(&mut self, host: String) {
-        self.about.host = host;
     }
 
     /// Requests so far, with those that were left out.
@@ -83,7 +73,7 @@ impl TraceGatherer {
             self.invalid += 1;
             return true;
         };
-        let Some(target) = self.targets.place(target) else {
+        let Some(target) = self.state.targets.place(target) else {
             self.nameless += 1;
             return true;
         };
@@ -109,15 +99,8 @@ impl TraceGatherer {
         nothing: &str,
     ) -> Result<Box<dyn TraceSource>, TraceError> {
         if self.requests.is_empty() {
-            let (offset, what) = match self.damage {
-                Some(damage) => (damage.offset, damage.what),
-                None => (0, nothing.into()),
-            };
-            return Err(TraceError::Format {
-                file: self.about.name,
-                offset,
-                what,
-            });
+            let nothing = self.state.refused(nothing);
+            return Err(self.state.damage.map_or(nothing, TraceError::from));
         }
         self.requests.sort_by_key(|request| request.at);
         let earliest = self.requests[0].at;
@@ -136,19 +119,13 @@ impl TraceGatherer {
             ),
         ] {
             if count > 0 {
-                self.warnings
+                self.state
+                    .warnings
                     .push(format!("{count} requests {what} and were left out"));
             }
         }
-        Ok(Box::new(GatheredRequests {
-            origin_unix_ns: zero_unix_ns.and_then(|zero| zero.checked_add(earliest.0)),
-            about: self.about,
-            requests: self.requests,
-            given: 0,
-            targets: self.targets,
-            damage: self.damage,
-            warnings: self.warnings,
-        }))
+        self.origin_unix_ns = zero_unix_ns.and_then(|zero| zero.checked_add(earliest.0));
+        Ok(Box::new(self))
     }
 }
 
@@ -158,19 +135,9 @@ fn instant(seconds: f64) -> Option<Nanos> {
         .then(|| Nanos::from_secs_f64(seconds))
 }
 
-struct GatheredRequests {
-    about: RecordingInfo,
-    requests: Vec<TraceRequest>,
-    given: usize,
-    targets: DeviceNameTable,
-    origin_unix_ns: Option<u64>,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
-}
-
-impl TraceSource for GatheredRequests {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+impl TraceSource for TraceGatherer {
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -182,17 +149,5 @@ impl TraceSource for GatheredRequests {
         into.extend_from_slice(&self.requests[self.given..to]);
         self.given = to;
         Ok(to < self.requests.len())
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }

@@ -14,13 +14,12 @@ use plimsoll_core::units::Nanos;
 use std::borrow::Cow;
 
 use super::{HEADER_ROWS, TraceRequest};
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::input::{RecordingInput, WrongLines};
-use crate::recording::{RecordingCapabilities, RecordingInfo, TraceOrder, TraceSource};
-use crate::targets::DeviceNameTable;
+use crate::recording::{RecordingCapabilities, TraceOrder, TraceReadState, TraceSource};
 use crate::text;
 
-/// Lines of one call.
+/// Requests of one call.
 const BATCH: usize = 4096;
 /// Requests among which the earliest start is looked for: as many as are held to put them in order.
 const FIRST: usize = 1 << 16;
@@ -49,6 +48,43 @@ pub(super) struct RowFormat {
     pub(super) zero_unix_ns: Option<i128>,
 }
 
+/// Where the times of a recording begin whose requests stand in no order.
+#[derive(Debug, Default)]
+pub(super) struct TraceOrigin {
+    /// The earliest start of the first requests, on the source's clock.
+    pub(super) at: Option<Nanos>,
+    /// Requests that started before it.
+    early: u64,
+}
+
+impl TraceOrigin {
+    /// How many requests are to be read next.
+    pub(super) fn wanted(&self) -> usize {
+        if self.at.is_some() { BATCH } else { FIRST }
+    }
+
+    /// Counts starts from the origin.
+    pub(super) fn place(&mut self, fresh: &mut [TraceRequest]) {
+        let earliest = fresh.iter().map(|request| request.at).min();
+        let Some(origin) = self.at.or(earliest) else {
+            return;
+        };
+        self.at = Some(origin);
+        for request in fresh {
+            self.early += u64::from(request.at < origin);
+            request.at = request.at.since(origin);
+        }
+    }
+
+    /// What is to be said of it at the end, once.
+    pub(super) fn sentence(&mut self) -> Option<String> {
+        let early = std::mem::take(&mut self.early);
+        (early > 0).then(|| {
+            format!("{early} requests started before the recording's origin and count as of that instant")
+        })
+    }
+}
+
 /// How a format takes its lines apart.
 pub(super) trait TraceRowParser {
     /// The request of a line; `Ok(None)` for one that holds none, such as a header.
@@ -75,16 +111,11 @@ pub(super) struct TraceRowReader<P> {
     format: RowFormat,
     parse: P,
     input: RecordingInput,
-    about: RecordingInfo,
-    targets: DeviceNameTable,
-    origin_ns: Option<u64>,
+    state: TraceReadState,
+    origin: TraceOrigin,
     /// Lines so far, as long as a heading may come.
     lines: usize,
-    /// Requests that started before the origin.
-    early: u64,
     wrong: WrongLines,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 impl<P: TraceRowParser + 'static> TraceRowReader<P> {
@@ -93,29 +124,20 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         format: RowFormat,
         parse: P,
     ) -> Result<Box<dyn TraceSource>, TraceError> {
-        let mut about = RecordingInfo {
-            name: input.name().into(),
-            format: format.name.into(),
-            host: String::new(),
-            carries: format.carries,
-        };
+        let mut carries = format.carries;
         // What is in order mostly, as a format says, is put in order all the same: that costs a
         // comparison each.
-        if about.carries.order == TraceOrder::Started {
-            about.carries.order = TraceOrder::Mixed;
+        if carries.order == TraceOrder::Started {
+            carries.order = TraceOrder::Mixed;
         }
         Ok(Box::new(TraceRowReader {
             format,
             parse,
+            state: TraceReadState::new(input.name(), format.name, carries),
             input,
-            about,
-            targets: DeviceNameTable::default(),
-            origin_ns: None,
+            origin: TraceOrigin::default(),
             lines: 0,
-            early: 0,
             wrong: WrongLines::default(),
-            damage: None,
-            warnings: Vec::new(),
         }))
     }
 
@@ -127,7 +149,7 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         let may_be_heading = self.lines < HEADER_ROWS;
         self.lines = self.lines.saturating_add(1);
         let found = self.parse.parse(line).and_then(|row| match row {
-            Some(row) => match self.targets.place(&row.target) {
+            Some(row) => match self.state.targets.place(&row.target) {
                 Some(target) => Ok(Some((row, target))),
                 None => Err(TOO_MANY_TARGETS),
             },
@@ -149,7 +171,7 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
             Err(_) if may_be_heading && text::is_heading(line) => {}
             Err(what) => {
                 if let Some(what) = self.wrong.wrong(offset, what, line) {
-                    self.damage = Some(self.input.damage(offset, what));
+                    self.state.damage = Some(self.input.damage(offset, what));
                     return Ok(false);
                 }
             }
@@ -157,77 +179,43 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         Ok(true)
     }
 
-    /// Counts starts from the origin.
-    fn place(&mut self, fresh: &mut [TraceRequest]) {
-        let earliest = fresh.iter().map(|request| request.at.0).min();
-        let Some(origin_ns) = self.origin_ns.or(earliest) else {
-            return;
-        };
-        self.origin_ns = Some(origin_ns);
-        for request in fresh {
-            self.early += u64::from(request.at.0 < origin_ns);
-            request.at = Nanos(request.at.0.saturating_sub(origin_ns));
-        }
-    }
-
     /// Says what was left out; a file of which nothing was understood is an error.
     fn finish(&mut self) -> Result<(), TraceError> {
-        let nothing = self.origin_ns.is_none();
-        let told = self.wrong.finish(&self.about.name, nothing)?;
-        self.warnings.extend(told);
-        self.warnings.extend(self.input.losses());
-        self.warnings.extend(self.parse.notes());
-        if self.early > 0 {
-            self.warnings.push(format!(
-                "{} requests started before the recording's origin and count as of that instant",
-                self.early
-            ));
-            self.early = 0;
-        }
+        let nothing = self.origin.at.is_none();
+        let told = self.wrong.finish(self.input.name(), nothing)?;
+        let warnings = &mut self.state.warnings;
+        warnings.extend(told);
+        warnings.extend(self.input.losses());
+        warnings.extend(self.parse.notes());
+        warnings.extend(self.origin.sentence());
         Ok(())
     }
 }
 
 impl<P: TraceRowParser + 'static> TraceSource for TraceRowReader<P> {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
         let zero = self.format.zero_unix_ns?;
-        u64::try_from(zero + i128::from(self.origin_ns?)).ok()
+        u64::try_from(zero + i128::from(self.origin.at?.0)).ok()
     }
 
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
-        if self.damage.is_some() {
+        if self.state.damage.is_some() {
             return Ok(false);
         }
         let known = into.len();
-        let wanted = if self.origin_ns.is_some() {
-            BATCH
-        } else {
-            FIRST
-        };
+        let wanted = self.origin.wanted();
         let mut more = true;
         while more && into.len() - known < wanted {
             more = self.step(into)?;
         }
-        self.place(&mut into[known..]);
+        self.origin.place(&mut into[known..]);
         if !more {
             self.finish()?;
         }
         Ok(more)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }

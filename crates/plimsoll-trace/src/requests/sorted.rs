@@ -8,9 +8,9 @@
 use plimsoll_core::units::Nanos;
 
 use super::TraceRequest;
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::nearly::sort_nearly;
-use crate::recording::{RecordingInfo, TraceOrder, TraceSource};
+use crate::recording::{RecordingInfo, TraceOrder, TraceReadState, TraceSource};
 
 /// Requests that are held back: more than any device has in flight.
 const HELD_MAX: usize = 1 << 16;
@@ -97,6 +97,10 @@ impl<R: TraceSource> TraceSorter<R> {
 }
 
 impl<R: TraceSource> TraceSource for TraceSorter<R> {
+    fn state(&self) -> &TraceReadState {
+        self.inner.state()
+    }
+
     fn about(&self) -> &RecordingInfo {
         &self.about
     }
@@ -129,18 +133,6 @@ impl<R: TraceSource> TraceSource for TraceSorter<R> {
         Ok(more)
     }
 
-    fn targets(&self) -> &[String] {
-        self.inner.targets()
-    }
-
-    fn lost(&self) -> u64 {
-        self.inner.lost()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.inner.damage()
-    }
-
     fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -157,8 +149,16 @@ impl<R> std::fmt::Debug for TraceSorter<R> {
 }
 
 impl TraceSource for Box<dyn TraceSource> {
+    fn state(&self) -> &TraceReadState {
+        (**self).state()
+    }
+
     fn about(&self) -> &RecordingInfo {
         (**self).about()
+    }
+
+    fn warnings(&self) -> &[String] {
+        (**self).warnings()
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -171,22 +171,6 @@ impl TraceSource for Box<dyn TraceSource> {
 
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         (**self).read(into)
-    }
-
-    fn targets(&self) -> &[String] {
-        (**self).targets()
-    }
-
-    fn lost(&self) -> u64 {
-        (**self).lost()
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        (**self).damage()
-    }
-
-    fn warnings(&self) -> &[String] {
-        (**self).warnings()
     }
 }
 

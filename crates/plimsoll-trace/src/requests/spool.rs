@@ -16,10 +16,10 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use super::{TIMED, TraceFormat, TraceRequest};
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::{RecordingInfo, TraceSource};
-use crate::targets::{DeviceNameTable, TARGETS_MAX};
+use crate::recording::{TraceReadState, TraceSource};
+use crate::targets::TARGETS_MAX;
 use crate::text::{whole, words};
 
 const MAGIC: &[u8] = b"plimsoll requests 1\n";
@@ -124,18 +124,15 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TraceError {
 }
 
 struct Unfinished {
-    about: RecordingInfo,
+    state: TraceReadState,
     input: RecordingInput,
-    targets: DeviceNameTable,
     origin_unix_ns: Option<u64>,
-    lost: u64,
     is_done: bool,
-    damage: Option<RecordingDamage>,
 }
 
 impl Unfinished {
     fn open(mut input: RecordingInput) -> Result<Unfinished, TraceError> {
-        let mut targets = DeviceNameTable::default();
+        let mut state = TraceReadState::new(input.name(), FORMAT.name, TIMED);
         let (mut origin_unix_ns, mut is_whole) = (None, false);
         // One line more than there may be devices ends the loop.
         for _ in 0..TARGETS_MAX + 3 {
@@ -147,25 +144,17 @@ impl Unfinished {
                 break;
             }
             if let Some(name) = line.strip_prefix(b"device ") {
-                targets.place(name);
+                state.targets.place(name);
             } else if line.starts_with(b"origin ") {
                 origin_unix_ns = words(line).nth(1).and_then(whole);
             }
         }
-        let about = RecordingInfo {
-            name: input.name().into(),
-            format: FORMAT.name.into(),
-            host: String::new(),
-            carries: TIMED,
-        };
         let is_cut = || input.damage(input.offset(), "its heading is cut");
+        state.damage = (!is_whole).then(is_cut);
         Ok(Unfinished {
-            about,
-            damage: (!is_whole).then(is_cut),
+            state,
             input,
-            targets,
             origin_unix_ns,
-            lost: 0,
             is_done: false,
         })
     }
@@ -177,20 +166,20 @@ impl Unfinished {
         let Ok(record) = <[u8; RECORD_BYTES]>::try_from(bytes) else {
             let rest = bytes.len();
             if rest > 0 {
-                self.damage = Some(self.input.damage(offset, "its last record is cut"));
+                self.state.damage = Some(self.input.damage(offset, "its last record is cut"));
             }
             return Ok(false);
         };
         let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| record[at + byte]));
         if record[30] == LOST {
-            self.lost = long(0);
+            self.state.lost = long(0);
             return Ok(true);
         }
         let target = u16::from_le_bytes([record[28], record[29]]);
         let kind = KINDS.get(usize::from(record[30]));
-        let is_known = usize::from(target) < self.targets.names().len();
+        let is_known = usize::from(target) < self.state.targets.names().len();
         let Some((kind, _)) = kind.filter(|_| is_known) else {
-            self.damage = Some(self.input.damage(offset, "it is not a record of a request"));
+            self.state.damage = Some(self.input.damage(offset, "it is not a record of a request"));
             return Ok(false);
         };
         into.push(TraceRequest {
@@ -206,8 +195,8 @@ impl Unfinished {
 }
 
 impl TraceSource for Unfinished {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -222,22 +211,6 @@ impl TraceSource for Unfinished {
             }
         }
         Ok(true)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &[]
     }
 }
 

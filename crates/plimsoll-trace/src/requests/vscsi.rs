@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
+use super::rows::TraceOrigin;
 use super::{TIMED, TraceFormat, TraceRequest, UNTIMED};
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::{RecordingCapabilities, RecordingInfo, TraceOrder, TraceSource};
+use crate::recording::{RecordingCapabilities, TraceOrder, TraceReadState, TraceSource};
 use crate::text::SECTOR_BYTES;
 
 /// Recognised by the version in the first two records.
@@ -26,10 +27,6 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 };
 
 const MICROS: u64 = 1_000;
-/// Records of one call.
-const BATCH: usize = 4096;
-/// Requests among which the earliest start is looked for.
-const FIRST: usize = 1 << 16;
 /// Codes of commands that are counted each.
 const CODES_MAX: usize = 256;
 
@@ -88,42 +85,29 @@ fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
         VscsiVersion::One => ("vscsiStats command trace, version 1", UNTIMED),
         VscsiVersion::Two => ("vscsiStats command trace, version 2", TIMED),
     };
-    let about = RecordingInfo {
-        name: input.name().into(),
-        format: format.into(),
-        host: String::new(),
-        carries: RecordingCapabilities {
-            resolution: Nanos(MICROS),
-            order: TraceOrder::Mixed,
-            ..base
-        },
+    let carries = RecordingCapabilities {
+        resolution: Nanos(MICROS),
+        order: TraceOrder::Mixed,
+        ..base
     };
+    let mut state = TraceReadState::new(input.name(), format, carries);
+    state.targets.place(b"disk");
     Ok(Box::new(VscsiReader {
         version,
         input,
-        about,
-        targets: ["disk".into()],
-        origin: None,
-        early: 0,
+        state,
+        origin: TraceOrigin::default(),
         passed_over: BTreeMap::new(),
-        damage: None,
-        warnings: Vec::new(),
     }))
 }
 
 struct VscsiReader {
     version: VscsiVersion,
     input: RecordingInput,
-    about: RecordingInfo,
-    targets: [String; 1],
-    /// The earliest start.
-    origin: Option<Nanos>,
-    /// Requests that started before the first.
-    early: u64,
+    state: TraceReadState,
+    origin: TraceOrigin,
     /// Commands that are no requests here, by their code.
     passed_over: BTreeMap<u16, u64>,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 /// What a record holds.
@@ -198,7 +182,7 @@ impl VscsiReader {
                 }
             }
             Err(what) => {
-                self.damage = Some(self.input.damage(offset, what));
+                self.state.damage = Some(self.input.damage(offset, what));
                 return Ok(false);
             }
         }
@@ -214,17 +198,12 @@ impl VscsiReader {
                 Some(name) => format!("{count} {name} (0x{code:02x})"),
                 None => format!("{count} of code 0x{code:02x}"),
             });
-            self.warnings.push(format!(
+            self.state.warnings.push(format!(
                 "{count} commands that are not reads, writes, flushes or unmaps were left out: {}",
                 each.collect::<Vec<_>>().join(", ")
             ));
         }
-        if self.early > 0 {
-            self.warnings.push(format!(
-                "{} requests started before the recording's origin and count as of that instant",
-                self.early
-            ));
-        }
+        self.state.warnings.extend(self.origin.sentence());
     }
 }
 
@@ -242,8 +221,8 @@ fn name(command: u16) -> Option<&'static str> {
 }
 
 impl TraceSource for VscsiReader {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -251,39 +230,20 @@ impl TraceSource for VscsiReader {
     }
 
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
-        if self.damage.is_some() {
+        if self.state.damage.is_some() {
             return Ok(false);
         }
         let known = into.len();
-        let wanted = if self.origin.is_some() { BATCH } else { FIRST };
+        let wanted = self.origin.wanted();
         let mut more = true;
         while more && into.len() - known < wanted {
             more = self.step(into)?;
         }
-        let fresh = &mut into[known..];
-        let earliest = fresh.iter().map(|request| request.at).min();
-        self.origin = self.origin.or(earliest);
-        let origin = self.origin.unwrap_or_default();
-        for request in fresh {
-            self.early += u64::from(request.at < origin);
-            request.at = request.at.since(origin);
-        }
+        self.origin.place(&mut into[known..]);
         if !more {
             self.finish();
         }
         Ok(more)
-    }
-
-    fn targets(&self) -> &[String] {
-        &self.targets
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }
 

@@ -8,7 +8,7 @@ use super::stream::{LogCompression, LogRegion, LogStream};
 use super::{CARRIES, CLOCKS, ListedRequest, NO_TRACES, WRITES_FIRST};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::{RecordingInfo, TraceSource};
+use crate::recording::{TraceReadState, TraceSource};
 use crate::requests::TraceFormat;
 use crate::requests::gathered::TraceGatherer;
 
@@ -205,27 +205,20 @@ impl LogRecord<'_> {
 }
 
 fn open(mut input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
-    let wrong = |what: String| TraceError::Format {
-        file: input.name().into(),
-        offset: 0,
-        what,
-    };
+    let wrong = |what: String| TraceError::format(input.name(), what);
     let header = LogHeader::of(input.head()).map_err(wrong)?;
     let layer = header.layer().map_err(wrong)?;
-    let mut gathered = TraceGatherer::new(RecordingInfo {
-        name: input.name().into(),
-        format: format!("{}, version {}", FORMAT.name, header.version),
-        host: String::new(),
-        carries: CARRIES,
-    });
+    let format = format!("{}, version {}", FORMAT.name, header.version);
+    let state = TraceReadState::new(input.name(), format, CARRIES);
+    let mut gathered = TraceGatherer::new(state);
     if layer.is_partial {
-        gathered.warnings.push(format!(
+        gathered.state.warnings.push(format!(
             "requests are missing: the memory that Darshan had for traces of {} was full",
             layer.name
         ));
     }
     if layer.name != "POSIX" {
-        gathered.warnings.push(
+        gathered.state.warnings.push(
             "only calls of MPI-IO were traced, not what they became in the file system".into(),
         );
     }
@@ -233,7 +226,7 @@ fn open(mut input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     let read = read(&mut input, &header, layer, &mut gathered, &mut zero_unix_ns);
     if let Err(error) = read {
         let what = error.to_string();
-        gathered.damage = Some(input.damage(input.offset(), what));
+        gathered.state.damage = Some(input.damage(input.offset(), what));
     }
     gathered.finish(zero_unix_ns, "its traces hold no request with bytes")
 }
@@ -260,14 +253,14 @@ fn read(
     *zero_unix_ns = seconds.and_then(|ns| ns.checked_add(nanos.min(NANOS - 1)));
     let processes = job.long(if header.has_nanos { 5 } else { 3 });
     if processes > 1 {
-        gathered.warnings.push(CLOCKS.into());
+        gathered.state.warnings.push(CLOCKS.into());
     }
     let names = names(input, header, gathered)?;
     let mut stream = LogStream::open(input, layer.region, header.method)?;
     let mut hosts = Vec::new();
     let ended = traces(&mut stream, header.is_big, &names, gathered, &mut hosts);
     if let [host] = &hosts[..] {
-        gathered.set_host(host.clone());
+        gathered.state.about.host = host.clone();
     }
     ended
 }
@@ -322,6 +315,7 @@ fn names(
     )?;
     if bytes.len() == NAMES_BYTES_MAX {
         gathered
+            .state
             .warnings
             .push("it has more than 64 MiB of names: the files behind them have numbers".into());
     }

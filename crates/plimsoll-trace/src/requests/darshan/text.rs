@@ -8,7 +8,7 @@ use plimsoll_core::op::OpKind;
 use super::{CARRIES, CLOCKS, ListedRequest, NO_TRACES, TEXT_RESOLUTION};
 use crate::error::TraceError;
 use crate::input::{RecordingInput, WrongLines};
-use crate::recording::{RecordingCapabilities, RecordingInfo, TraceSource};
+use crate::recording::{RecordingCapabilities, TraceReadState, TraceSource};
 use crate::requests::TraceFormat;
 use crate::requests::gathered::TraceGatherer;
 use crate::text::{lines, whole, words};
@@ -43,15 +43,12 @@ struct DxtText {
 }
 
 fn open(mut input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
-    let mut gathered = TraceGatherer::new(RecordingInfo {
-        name: input.name().into(),
-        format: FORMAT.name.into(),
-        host: String::new(),
-        carries: RecordingCapabilities {
-            resolution: TEXT_RESOLUTION,
-            ..CARRIES
-        },
-    });
+    let carries = RecordingCapabilities {
+        resolution: TEXT_RESOLUTION,
+        ..CARRIES
+    };
+    let state = TraceReadState::new(input.name(), FORMAT.name, carries);
+    let mut gathered = TraceGatherer::new(state);
     let mut text = DxtText::default();
     let mut wrong = WrongLines::default();
     while let Some((offset, line)) = input.line()? {
@@ -76,24 +73,24 @@ fn open(mut input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
                 None => continue,
             },
         };
-        gathered.damage = Some(input.damage(offset, what));
+        gathered.state.damage = Some(input.damage(offset, what));
         break;
     }
-    let nothing = gathered.seen() == 0 && gathered.damage.is_none();
-    let told = wrong.finish(gathered.name(), false)?;
-    gathered.warnings.extend(told);
-    gathered.warnings.extend(input.losses());
+    let nothing = gathered.seen() == 0 && gathered.state.damage.is_none();
+    let told = wrong.finish(input.name(), false)?;
+    gathered.state.warnings.extend(told);
+    gathered.state.warnings.extend(input.losses());
     if text.upper > 0 {
-        gathered.warnings.push(format!(
+        gathered.state.warnings.push(format!(
             "{} requests of MPI-IO were left out: what they became in the file system is there as POSIX",
             text.upper
         ));
     }
     if text.processes > 1 {
-        gathered.warnings.push(CLOCKS.into());
+        gathered.state.warnings.push(CLOCKS.into());
     }
     if let (Some(host), false) = (text.host, text.has_hosts) {
-        gathered.set_host(String::from_utf8_lossy(&host).into_owned());
+        gathered.state.about.host = String::from_utf8_lossy(&host).into_owned();
     }
     let zero = text.start_s.and_then(|seconds| seconds.checked_mul(NANOS));
     let nothing = if nothing {

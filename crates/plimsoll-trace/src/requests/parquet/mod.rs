@@ -29,13 +29,13 @@ use parquet::schema::types::ColumnPath;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::TOO_MANY_TARGETS;
+use super::rows::{TOO_MANY_TARGETS, TraceOrigin};
 use super::spool::KINDS;
 use super::{TIMED, TraceFormat, TraceRequest};
 use crate::error::{RecordingDamage, TraceError};
 use crate::parquet_table::{ParquetCellValue, ParquetTable};
 use crate::recording::{
-    RecordingCapabilities, RecordingDetail, RecordingInfo, TraceOrder, TraceSource,
+    RecordingCapabilities, RecordingDetail, TraceOrder, TraceReadState, TraceSource,
 };
 use crate::targets::DeviceNameTable;
 
@@ -59,10 +59,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     is: |head| head.starts_with(MAGIC),
     open: |input| {
         let table = ParquetTable::open(&input)?;
-        Ok(Box::new(ParquetReader::open(
-            input.name().to_owned(),
-            table,
-        )?))
+        Ok(Box::new(ParquetReader::open(input.name(), table)?))
     },
 };
 
@@ -190,19 +187,14 @@ const ABSOLUTE_MIN: Nanos = Nanos(100_000_000_000_000_000);
 const ODD_IN_A_ROW_MAX: u64 = 1_000;
 
 struct ParquetReader {
-    about: RecordingInfo,
+    state: TraceReadState,
     /// Of which each of [`NAMES`] is read, if it has it.
     table: ParquetTable,
-    targets: DeviceNameTable,
     /// What the file says, or the earliest start where times count from 1970.
     origin_unix_ns: Option<u64>,
     /// From the times of the file to those of the recording.
-    begin: Option<Nanos>,
-    early: u64,
-    lost: u64,
+    begin: TraceOrigin,
     rows: ParquetRowStats,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 /// Rows so far.
@@ -216,12 +208,8 @@ struct ParquetRowStats {
 }
 
 impl ParquetReader {
-    fn open(name: String, mut table: ParquetTable) -> Result<ParquetReader, TraceError> {
-        let wrong = |what: String| TraceError::Format {
-            file: name.clone(),
-            offset: 0,
-            what,
-        };
+    fn open(name: &str, mut table: ParquetTable) -> Result<ParquetReader, TraceError> {
+        let wrong = |what: String| TraceError::format(name, what);
         let known = table.names();
         let columns = NAMES.map(|wanted| known.iter().position(|name| name == wanted));
         for (place, wanted) in columns.iter().zip(NAMES) {
@@ -234,10 +222,6 @@ impl ParquetReader {
             }
         }
         let is_utc = columns[0].and_then(|at| table.instants(at));
-        let warnings = match is_utc {
-            Some(false) => vec![NO_ZONE.into()],
-            _ => Vec::new(),
-        };
         table.choose(&columns);
         if columns[2].is_some_and(|kind| !table.is_text(kind)) {
             return Err(wrong("its column kind holds no words".into()));
@@ -248,30 +232,24 @@ impl ParquetReader {
             .flatten()
             .filter_map(|pair| Some((pair.key.as_str(), pair.value.as_ref()?.parse().ok()?)))
             .collect();
-        let (origin_unix_ns, lost) = (keys.get(ORIGIN).copied(), keys.get(LOST).copied());
         let carries = carries(columns, &|place| table.unit(place));
+        let mut state = TraceReadState::new(name, "Parquet", carries);
+        state.lost = keys.get(LOST).copied().unwrap_or(0);
+        if is_utc == Some(false) {
+            state.warnings.push(NO_ZONE.into());
+        }
         Ok(ParquetReader {
-            about: RecordingInfo {
-                name,
-                format: "Parquet".into(),
-                host: String::new(),
-                carries,
-            },
+            state,
+            origin_unix_ns: keys.get(ORIGIN).copied(),
             table,
-            targets: DeviceNameTable::default(),
-            origin_unix_ns,
-            begin: None,
-            early: 0,
-            lost: lost.unwrap_or(0),
+            begin: TraceOrigin::default(),
             rows: ParquetRowStats::default(),
-            damage: None,
-            warnings,
         })
     }
 
     /// Reads the next rows; `false` when there are none.
     fn next_rows(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, ParquetError> {
-        let (targets, counts) = (&mut self.targets, &mut self.rows);
+        let (targets, counts) = (&mut self.state.targets, &mut self.rows);
         let more = self
             .table
             .next_rows(&mut |cells| counts.take(cells, targets, into))?;
@@ -286,16 +264,16 @@ impl ParquetReader {
     fn end(&mut self, error: &ParquetError) -> Result<(), TraceError> {
         let first = self.rows.first_odd.take();
         let first = first.map_or(String::new(), |first| format!("; the first, {first}"));
-        let (file, what) = (
-            self.about.name.clone(),
-            format!("its group {} of rows: {error}{first}", self.table.group()),
-        );
+        let damage = RecordingDamage {
+            file: self.state.about.name.clone(),
+            offset: 0,
+            what: format!("its group {} of rows: {error}{first}", self.table.group()),
+        };
         self.table.end();
-        let offset = 0;
         if self.rows.seen == self.rows.odd {
-            return Err(TraceError::Format { file, offset, what });
+            return Err(damage.into());
         }
-        self.damage = Some(RecordingDamage { file, offset, what });
+        self.state.damage = Some(damage);
         Ok(())
     }
 
@@ -305,42 +283,29 @@ impl ParquetReader {
             return;
         };
         let is_absolute = earliest >= ABSOLUTE_MIN;
-        let begin = *self.begin.get_or_insert_with(|| {
-            if is_absolute {
-                self.origin_unix_ns = Some(earliest.0);
-            }
-            if is_absolute { earliest } else { Nanos(0) }
-        });
-        for request in fresh {
-            self.early += u64::from(request.at < begin);
-            request.at = request.at.since(begin);
+        if is_absolute && self.begin.at.is_none() {
+            self.origin_unix_ns = Some(earliest.0);
         }
+        let begin = if is_absolute { earliest } else { Nanos(0) };
+        self.begin.at.get_or_insert(begin);
+        self.begin.place(fresh);
     }
 
     /// Says what was left out; a file of which nothing was understood is an error.
     fn finish(&mut self) -> Result<(), TraceError> {
         let first = self.rows.first_odd.take();
         if self.rows.seen == self.rows.odd {
-            return Err(TraceError::Format {
-                file: self.about.name.clone(),
-                offset: 0,
-                what: match first {
-                    Some(first) => format!("no row of it is a request; the first, {first}"),
-                    None => "it has no rows".into(),
-                },
-            });
+            return Err(self.state.refused(match first {
+                Some(first) => format!("no row of it is a request; the first, {first}"),
+                None => "it has no rows".into(),
+            }));
         }
         if let Some(first) = first {
             let odd = self.rows.odd;
             let text = format!("{odd} rows are not requests and were left out; the first, {first}");
-            self.warnings.push(text);
+            self.state.warnings.push(text);
         }
-        if self.early > 0 {
-            self.warnings.push(format!(
-                "{} requests started before the recording's origin and count as of that instant",
-                self.early
-            ));
-        }
+        self.state.warnings.extend(self.begin.sentence());
         Ok(())
     }
 }
@@ -442,8 +407,8 @@ fn kind_of(word: &[u8]) -> Option<OpKind> {
 }
 
 impl TraceSource for ParquetReader {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
+    fn state(&self) -> &TraceReadState {
+        &self.state
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
@@ -452,7 +417,7 @@ impl TraceSource for ParquetReader {
 
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let known = into.len();
-        let wanted = if self.begin.is_some() { 1 } else { FIRST };
+        let wanted = if self.begin.at.is_some() { 1 } else { FIRST };
         let mut more = true;
         while more && into.len() - known < wanted {
             let before = into.len();
@@ -470,22 +435,6 @@ impl TraceSource for ParquetReader {
             self.finish()?;
         }
         Ok(more)
-    }
-
-    fn targets(&self) -> &[String] {
-        self.targets.names()
-    }
-
-    fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }
 
