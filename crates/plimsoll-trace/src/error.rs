@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// The first place where a recording is not readable. What could be read is kept: everything
 /// before it, and nothing that would have to be guessed.
@@ -285,14 +286,32 @@ pub enum TraceError {
     },
 }
 
+impl RecordingDamage {
+    pub(crate) fn new(file: &str, offset: u64, what: impl Into<String>) -> RecordingDamage {
+        RecordingDamage {
+            file: file.into(),
+            offset,
+            what: what.into(),
+        }
+    }
+}
+
 impl TraceError {
     /// Of a file that is not what it should be as a whole.
     pub(crate) fn format(file: &str, what: impl Into<String>) -> TraceError {
-        TraceError::Format {
-            file: file.into(),
-            offset: 0,
-            what: what.into(),
-        }
+        RecordingDamage::new(file, 0, what).into()
+    }
+
+    /// Of a file or folder whose bytes the system refused to give.
+    pub(crate) fn unread(file: impl AsRef<Path>, source: io::Error) -> TraceError {
+        let file = file.as_ref().display().to_string();
+        TraceError::Read { file, source }
+    }
+
+    /// Of a file whose bytes the system refused to take.
+    pub fn unwritten(file: impl AsRef<Path>, source: io::Error) -> TraceError {
+        let file = file.as_ref().display().to_string();
+        TraceError::Write { file, source }
     }
 }
 

@@ -62,14 +62,8 @@ impl RecordingInput {
     /// When it cannot be read.
     pub fn open(path: &Path) -> Result<RecordingInput, TraceError> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|source| TraceError::Read {
-            file: name.clone(),
-            source,
-        })?;
-        let source = compressed::opened(file).map_err(|source| TraceError::Read {
-            file: name.clone(),
-            source,
-        })?;
+        let opened = File::open(path).and_then(compressed::opened);
+        let source = opened.map_err(|source| TraceError::unread(path, source))?;
         let mut input = RecordingInput::new(name, source)?;
         input.path = Some(path.into());
         Ok(input)
@@ -147,11 +141,7 @@ impl RecordingInput {
 
     /// Damage at a place of this file.
     pub(crate) fn damage(&self, offset: u64, what: impl Into<String>) -> RecordingDamage {
-        RecordingDamage {
-            file: self.name.clone(),
-            offset,
-            what: what.into(),
-        }
+        RecordingDamage::new(&self.name, offset, what)
     }
 
     /// The first bytes that were not yet taken.
@@ -251,10 +241,8 @@ impl RecordingInput {
                     // Of a compressed file it is cut or damaged; what came before says where.
                     let place = self.offset + (self.to - self.from) as u64;
                     let text = format!("{error}, after {place} bytes of its content");
-                    return Err(TraceError::Read {
-                        file: self.name.clone(),
-                        source: io::Error::new(error.kind(), text),
-                    });
+                    let source = io::Error::new(error.kind(), text);
+                    return Err(TraceError::unread(&self.name, source));
                 }
             }
         }
@@ -301,11 +289,7 @@ impl WrongLines {
                 Some(first) => format!("no line of it is understood; the first {first}"),
                 None => "nothing is recorded in it".into(),
             };
-            return Err(TraceError::Format {
-                file: file.into(),
-                offset: 0,
-                what,
-            });
+            return Err(TraceError::format(file, what));
         }
         let count = self.count;
         Ok(first.map(|first| {

@@ -134,10 +134,7 @@ fn unwritten(path: &str, error: ParquetError) -> TraceError {
         },
         other => std::io::Error::other(other),
     };
-    TraceError::Write {
-        file: path.into(),
-        source,
-    }
+    TraceError::unwritten(path, source)
 }
 
 fn properties() -> WriterProperties {

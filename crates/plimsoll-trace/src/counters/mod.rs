@@ -242,11 +242,8 @@ impl CounterFile {
             ));
         };
         let (mut told, mut survey) = CounterSurvey::of(format, &source, &name, None)?;
-        let order = told.dates.order().map_err(|()| TraceError::Format {
-            file: name.clone(),
-            offset: 0,
-            what: TWO_ORDERS.into(),
-        })?;
+        let order = told.dates.order();
+        let order = order.map_err(|()| TraceError::format(&name, TWO_ORDERS))?;
         if order.is_some() {
             (told, survey) = CounterSurvey::of(format, &source, &name, order)?;
         }
@@ -255,15 +252,10 @@ impl CounterFile {
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
             // What the format says is missing is more helpful than that nothing was found.
             return Err(match (told.damage, warnings.pop(), understood) {
-                (Some(RecordingDamage { file, offset, what }), ..) => {
-                    TraceError::Format { file, offset, what }
-                }
+                (Some(damage), ..) => damage.into(),
                 (None, None, Err(error)) => error,
-                (None, what, _) => TraceError::Format {
-                    file: name,
-                    offset: 0,
-                    what: what.unwrap_or_else(|| "nothing is recorded in it".into()),
-                },
+                (None, None, _) => TraceError::format(&name, "nothing is recorded in it"),
+                (None, Some(what), _) => TraceError::format(&name, what),
             });
         };
         warnings.extend(left_out.clone());
@@ -348,14 +340,11 @@ impl CounterSurvey {
         };
         let steps = clock.steps();
         if clock.is_none() {
-            return Err(TraceError::Format {
-                file: name.into(),
-                offset: 0,
-                what: format!(
-                    "its times go back {steps} times: it is unsorted, or several recordings in one; \
-                     sort or separate them"
-                ),
-            });
+            let what = format!(
+                "its times go back {steps} times: it is unsorted, or several recordings in one; \
+                 sort or separate them"
+            );
+            return Err(TraceError::format(name, what));
         }
         let more = match steps {
             1 => String::new(),

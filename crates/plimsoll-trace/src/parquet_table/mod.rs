@@ -41,20 +41,13 @@ impl ParquetTable {
     /// When it cannot be read, is damaged or compressed by a method that is not known.
     pub(crate) fn open(input: &RecordingInput) -> Result<ParquetTable, TraceError> {
         let name = input.name();
-        let wrong = |what: String| TraceError::Format {
-            file: name.into(),
-            offset: 0,
-            what,
-        };
+        let wrong = |what: String| TraceError::format(name, what);
         // The table of what is where stands at the end.
         let Some(path) = input.path() else {
             return Err(wrong("a Parquet file is read from a file only".into()));
         };
         let file = File::open(path).and_then(BoundedFile::new);
-        let file = file.map_err(|source| TraceError::Read {
-            file: name.into(),
-            source,
-        })?;
+        let file = file.map_err(|source| TraceError::unread(path, source))?;
         let about = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&file));
         let about = about
             .map_err(|error| wrong(format!("{error}; it is damaged, or compressed as a whole")))?;

@@ -5,7 +5,7 @@
 //! whether the last volumes are there.
 
 use std::fs;
-use std::io::{self, Cursor};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,10 +57,8 @@ impl PcpFile {
                 compressed::decompressed(Cursor::new(Arc::clone(bytes)))
             }
         };
-        Ok(PcpFrameReader::new(
-            &self.name,
-            input.map_err(|e| self.failed(e))?,
-        ))
+        let input = input.map_err(|source| TraceError::unread(&self.name, source))?;
+        Ok(PcpFrameReader::new(&self.name, input))
     }
 
     /// Where it lies, if it is on disk.
@@ -68,13 +66,6 @@ impl PcpFile {
         match &self.content {
             PcpFileContent::OnDisk(path) => Some(path),
             PcpFileContent::InMemory(_) => None,
-        }
-    }
-
-    fn failed(&self, source: io::Error) -> TraceError {
-        TraceError::Read {
-            file: self.name.clone(),
-            source,
         }
     }
 }
@@ -188,10 +179,7 @@ fn volumes_of(base: &Path) -> Result<Vec<(u32, PcpFile)>, TraceError> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let failed = |source: io::Error| TraceError::Read {
-        file: folder.display().to_string(),
-        source,
-    };
+    let failed = |source| TraceError::unread(folder, source);
     let mut numbers = Vec::new();
     let prefix = base.file_name().unwrap_or_default().to_string_lossy();
     for entry in fs::read_dir(folder).map_err(failed)? {

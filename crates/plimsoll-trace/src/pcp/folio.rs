@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::files::{COMPRESSED, PcpArchiveFiles};
-use crate::error::TraceError;
+use crate::error::{RecordingDamage, TraceError};
 
 const MAGIC: &[u8] = b"PCPFolio";
 /// Longest folio read; a year of days takes 30 KiB.
@@ -37,11 +37,8 @@ pub(super) fn find(path: &Path) -> Result<Vec<PcpArchiveFiles>, TraceError> {
         return Err(unknown);
     }
     if bases.len() > ARCHIVES_MAX {
-        return Err(TraceError::Format {
-            file: path.display().to_string(),
-            offset: 0,
-            what: format!("it holds more than {ARCHIVES_MAX} archives; open fewer"),
-        });
+        let what = format!("it holds more than {ARCHIVES_MAX} archives; open fewer");
+        return Err(TraceError::format(&path.display().to_string(), what));
     }
     bases
         .iter()
@@ -58,11 +55,7 @@ pub fn archives_of_folio(file: &str, text: &[u8]) -> Result<Vec<String>, TraceEr
     let mut names = Vec::new();
     let mut version = None;
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        let wrong = |what: &str| TraceError::Format {
-            file: file.into(),
-            offset,
-            what: what.into(),
-        };
+        let wrong = |what| TraceError::from(RecordingDamage::new(file, offset, what));
         let words = String::from_utf8_lossy(line);
         let words = words.trim();
         if number == 0 && words.as_bytes() != MAGIC {
@@ -82,11 +75,8 @@ pub fn archives_of_folio(file: &str, text: &[u8]) -> Result<Vec<String>, TraceEr
         offset += line.len() as u64 + 1;
     }
     if version != Some(true) {
-        return Err(TraceError::Format {
-            file: file.into(),
-            offset: MAGIC.len() as u64 + 1,
-            what: "the folio is not of version 1".into(),
-        });
+        let place = MAGIC.len() as u64 + 1;
+        return Err(RecordingDamage::new(file, place, "the folio is not of version 1").into());
     }
     Ok(names)
 }
@@ -99,19 +89,13 @@ fn folio_text(path: &Path) -> Result<Option<Vec<u8>>, TraceError> {
     };
     let mut text = Vec::new();
     let read = file.take(FOLIO_BYTES_MAX).read_to_end(&mut text);
-    read.map_err(|source| TraceError::Read {
-        file: path.display().to_string(),
-        source,
-    })?;
+    read.map_err(|source| TraceError::unread(path, source))?;
     Ok(text.starts_with(MAGIC).then_some(text))
 }
 
 /// Base names of the archives in a folder.
 fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
-    let failed = |source| TraceError::Read {
-        file: folder.display().to_string(),
-        source,
-    };
+    let failed = |source| TraceError::unread(folder, source);
     let mut bases = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

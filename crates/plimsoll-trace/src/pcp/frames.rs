@@ -74,11 +74,7 @@ impl PcpFrame<'_> {
     }
 
     pub(super) fn damage(&self, what: impl Into<String>) -> RecordingDamage {
-        RecordingDamage {
-            file: self.file.into(),
-            offset: self.offset,
-            what: what.into(),
-        }
+        RecordingDamage::new(self.file, self.offset, what)
     }
 }
 
@@ -101,11 +97,7 @@ impl PcpFrameReader {
         let label = PcpLabel::read(&self.name, &self.buffer[..self.end]);
         // A file that could not be decompressed has no label for that reason, and for no other.
         if let (Err(_), Some(Err(why))) = (&label, &self.ended) {
-            return Err(TraceError::Format {
-                file: self.name.clone(),
-                offset: self.end as u64,
-                what: why.clone(),
-            });
+            return Err(RecordingDamage::new(&self.name, self.end as u64, why).into());
         }
         let label = label?;
         self.skip(label.version.label_bytes());
@@ -134,11 +126,7 @@ impl PcpFrameReader {
                 }))
             }
             Err(what) => {
-                let damage = RecordingDamage {
-                    file: self.name.clone(),
-                    offset: self.offset,
-                    what,
-                };
+                let damage = RecordingDamage::new(&self.name, self.offset, what);
                 self.skip(self.end - self.start);
                 self.ended = Some(Ok(()));
                 Some(Err(damage))

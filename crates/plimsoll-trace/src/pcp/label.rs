@@ -11,7 +11,7 @@
 use plimsoll_core::units::Nanos;
 
 use super::bytes::{i32_at, text, u32_at};
-use crate::error::TraceError;
+use crate::error::{RecordingDamage, TraceError};
 
 const MAGIC: u32 = 0x5005_2600;
 /// Bytes of a label that are enough to know its version, and so its length.
@@ -113,11 +113,7 @@ pub struct PcpLabel {
 impl PcpLabel {
     /// Reads the label at the start of `bytes`.
     pub(super) fn read(file: &str, bytes: &[u8]) -> Result<PcpLabel, TraceError> {
-        let wrong = |offset: u64, what: String| TraceError::Format {
-            file: file.into(),
-            offset,
-            what,
-        };
+        let wrong = |at: u64, what: String| TraceError::from(RecordingDamage::new(file, at, what));
         if bytes.is_empty() {
             return Err(wrong(0, "the file is empty".into()));
         }

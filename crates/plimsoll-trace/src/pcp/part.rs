@@ -257,11 +257,7 @@ impl PcpArchivePart {
     ) -> Result<(), RecordingDamage> {
         let damage = |error| match error {
             TraceError::Format { file, offset, what } => RecordingDamage { file, offset, what },
-            other => RecordingDamage {
-                file: name.into(),
-                offset: 4,
-                what: other.to_string(),
-            },
+            other => RecordingDamage::new(name, 4, other.to_string()),
         };
         let label = frames.label().map_err(damage)?;
         if label.version != self.label.version {
@@ -270,11 +266,7 @@ impl PcpArchivePart {
                 label.version.number(),
                 self.label.version.number()
             );
-            return Err(RecordingDamage {
-                file: name.into(),
-                offset: 4,
-                what,
-            });
+            return Err(RecordingDamage::new(name, 4, what));
         }
         if u32::try_from(label.volume) != Ok(number) {
             return Err(damage(wrong_volume(name, label.volume)));
@@ -342,14 +334,11 @@ impl PcpArchivePart {
     /// Why not one record could be read.
     fn nothing(mut self) -> TraceError {
         if self.damages.is_empty() {
-            return TraceError::Format {
-                file: self.volumes.swap_remove(0).1.name,
-                offset: self.label.version.label_bytes() as u64,
-                what: "the archive has a label but no records".into(),
-            };
+            let (file, place) = (&self.volumes[0].1.name, self.label.version.label_bytes());
+            let what = "the archive has a label but no records";
+            return RecordingDamage::new(file, place as u64, what).into();
         }
-        let RecordingDamage { file, offset, what } = self.damages.swap_remove(0);
-        TraceError::Format { file, offset, what }
+        self.damages.swap_remove(0).into()
     }
 }
 
@@ -437,11 +426,8 @@ fn family_of(name: &[u8]) -> Option<PcpDeviceKind> {
 }
 
 fn wrong_volume(file: &str, volume: i32) -> TraceError {
-    TraceError::Format {
-        file: file.into(),
-        offset: 4,
-        what: format!("the label is that of volume {volume}, not of this file"),
-    }
+    let what = format!("the label is that of volume {volume}, not of this file");
+    RecordingDamage::new(file, 4, what).into()
 }
 
 fn missing_volumes(volumes: &[(u32, PcpFile)]) -> Vec<String> {

@@ -480,7 +480,7 @@ impl PcpOutputFile {
     fn create(base: &Path, suffix: &str, label: &[u8]) -> Result<PcpOutputFile, TraceError> {
         let path = super::files::with_suffix(base, suffix);
         let made = crate::new_file::new_file(&path);
-        let file = made.map_err(|source| write_failed(&path, source))?;
+        let file = made.map_err(|source| TraceError::unwritten(&path, source))?;
         let mut part = PcpOutputFile {
             path,
             file,
@@ -529,14 +529,7 @@ impl PcpOutputFile {
     }
 
     fn failed(&self, source: io::Error) -> TraceError {
-        write_failed(&self.path, source)
-    }
-}
-
-fn write_failed(path: &Path, source: io::Error) -> TraceError {
-    TraceError::Write {
-        file: path.display().to_string(),
-        source,
+        TraceError::unwritten(&self.path, source)
     }
 }
 

@@ -42,19 +42,16 @@ impl FtraceParser {
         devices: &[(u32, u16)],
         began_ns: u64,
     ) -> Result<FtraceParser, TraceError> {
-        let unknown = |file: &str| TraceError::Format {
-            file: file.into(),
-            offset: 0,
-            what: "this kernel describes its events in a way that is not known here".into(),
-        };
+        let what = "this kernel describes its events in a way that is not known here";
+        let unknown = |file: &str| TraceError::format(file, what);
         let header = "events/header_page";
         if !ring::is_known(&format(header)?) {
             return Err(unknown(header));
         }
         let mut layouts = Vec::new();
-        for (name, what) in RECORDED {
+        for (name, action) in RECORDED {
             let file = format!("events/block/{name}/format");
-            let layout = FtraceEventLayout::parse(what, &format(&file)?);
+            let layout = FtraceEventLayout::parse(action, &format(&file)?);
             layouts.push(layout.ok_or_else(|| unknown(&file))?);
         }
         Ok(FtraceParser {

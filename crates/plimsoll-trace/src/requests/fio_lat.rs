@@ -20,13 +20,12 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "fio latency log with offsets",
     is: |head| first_row_is(head, parse),
     open: |input| match other_log(input.name()) {
-        Some(what) => Err(TraceError::Format {
-            file: input.name().into(),
-            offset: 0,
-            what: format!(
+        Some(what) => Err(TraceError::format(
+            input.name(),
+            format!(
                 "by its name it is fio's log of {what}; give the one of latencies (_lat, _clat)"
             ),
-        }),
+        )),
         None => TraceRowReader::open(input, ROWS, parse),
     },
 };

@@ -65,7 +65,7 @@ impl TraceSpool {
         let made = crate::new_file::new_file(path);
         let mut spool = TraceSpool {
             path: path.into(),
-            file: BufWriter::new(made.map_err(failed(path))?),
+            file: BufWriter::new(made.map_err(|source| TraceError::unwritten(path, source))?),
             lost: 0,
         };
         let mut head = MAGIC.to_vec();
@@ -74,7 +74,10 @@ impl TraceSpool {
             head.extend(format!("device {}\n", device.replace('\n', " ")).bytes());
         }
         head.push(b'\n');
-        spool.file.write_all(&head).map_err(failed(path))?;
+        spool
+            .file
+            .write_all(&head)
+            .map_err(|source| TraceError::unwritten(path, source))?;
         spool.flush()?;
         Ok(spool)
     }
@@ -109,18 +112,15 @@ impl TraceSpool {
             written = written.and_then(|()| self.file.write_all(&bytes));
             self.lost = lost;
         }
-        written.map_err(failed(&self.path))?;
+        written.map_err(|source| TraceError::unwritten(&self.path, source))?;
         self.flush()
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        self.file.flush().map_err(failed(&self.path))
+        self.file
+            .flush()
+            .map_err(|source| TraceError::unwritten(&self.path, source))
     }
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TraceError {
-    let file = path.display().to_string();
-    move |source| TraceError::Write { file, source }
 }
 
 struct Unfinished {

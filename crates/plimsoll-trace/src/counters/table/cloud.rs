@@ -108,7 +108,7 @@ pub(super) fn scan(
 ) -> Result<(), TraceError> {
     let names = ["time", "metric", "value"].map(str::to_owned);
     let Ok(Some(mut columns)) = TableColumns::of_names(&names) else {
-        return Err(wrong(input, "it is no table".into()));
+        return Err(wrong(input, "it is no table"));
     };
     columns.time.is_begin = true;
     let only = disk_name(input);

@@ -98,7 +98,7 @@ fn documents(
         if text.len() > DOCUMENT_BYTES_MAX {
             let what =
                 "its JSON has more than 64 MiB in one piece; print one object a line (jq -c '.[]')";
-            return Err(wrong(input, what.into()));
+            return Err(wrong(input, what));
         }
     }
     let (mut values, mut answers) = (Vec::new(), Vec::new());

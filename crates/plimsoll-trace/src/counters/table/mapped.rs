@@ -48,7 +48,7 @@ fn read(input: &mut RecordingInput) -> Result<(MappingFile, PathBuf), TraceError
     while let piece @ [_, ..] = input.take(64 << 10)? {
         text.extend_from_slice(piece);
         if text.len() > MAPPING_BYTES_MAX {
-            return Err(wrong(input, "it is longer than any mapping".into()));
+            return Err(wrong(input, "it is longer than any mapping"));
         }
     }
     let text = String::from_utf8_lossy(&text);
@@ -57,7 +57,7 @@ fn read(input: &mut RecordingInput) -> Result<(MappingFile, PathBuf), TraceError
         wrong(input, format!("it is no mapping: {}", text.trim_end()))
     })?;
     let Some(path) = input.path() else {
-        return Err(wrong(input, "a mapping is read from a file only".into()));
+        return Err(wrong(input, "a mapping is read from a file only"));
     };
     let recording = path
         .parent()
@@ -72,10 +72,8 @@ pub(super) fn scan(
 ) -> Result<(), TraceError> {
     let (mapping, path) = read(input)?;
     if !path.is_file() {
-        return Err(wrong(
-            input,
-            format!("its recording {} is no file", path.display()),
-        ));
+        let what = format!("its recording {} is no file", path.display());
+        return Err(wrong(input, what));
     }
     let mut table = RecordingInput::open(&path)?;
     match table.head().trim_ascii_start() {
@@ -93,10 +91,8 @@ pub(super) fn scan(
 pub fn begun(path: &Path, recording: &str) -> Result<String, TraceError> {
     let input = RecordingInput::open(path)?;
     let Some(glimpse) = TableGlimpse::of(&input)? else {
-        return Err(wrong(
-            &input,
-            "it has no columns with names: it is no CSV, JSON or Parquet; give one of these".into(),
-        ));
+        let what = "it has no columns with names: it is no CSV, JSON or Parquet; give one of these";
+        return Err(wrong(&input, what));
     };
     let columns = glimpse.columns;
     let has_intervals = [ColumnRole::Begin, ColumnRole::End].iter().all(|wanted| {

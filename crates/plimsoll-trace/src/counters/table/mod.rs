@@ -103,12 +103,8 @@ fn columns(
     found.map_err(|what| wrong(input, what))
 }
 
-fn wrong(input: &RecordingInput, what: String) -> TraceError {
-    TraceError::Format {
-        file: input.name().into(),
-        offset: 0,
-        what,
-    }
+fn wrong(input: &RecordingInput, what: impl Into<String>) -> TraceError {
+    TraceError::format(input.name(), what)
 }
 
 /// What a disk is called that its table does not name: as the file is.
@@ -203,10 +199,8 @@ fn csv(
         }
     }
     let Some(heading) = heading else {
-        return Err(wrong(
-            input,
-            "its first line is none of the names of columns".into(),
-        ));
+        let what = "its first line is none of the names of columns";
+        return Err(wrong(input, what));
     };
     let mut columns = columns(&heading.names, mapping, input)?;
     columns.has_decimal_commas |= has_decimal_commas(&head, heading.separator);

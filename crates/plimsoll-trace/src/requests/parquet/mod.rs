@@ -68,14 +68,9 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 /// # Errors
 /// When the file exists or cannot be written, or the recording cannot be read.
 pub fn write(recording: &mut dyn TraceSource, path: &Path) -> Result<u64, TraceError> {
-    let file = crate::new_file::new_file(path).map_err(|source| TraceError::Write {
-        file: path.display().to_string(),
-        source,
-    })?;
-    let failed = |error: ParquetError| TraceError::Write {
-        file: path.display().to_string(),
-        source: std::io::Error::other(error),
-    };
+    let refused = |source| TraceError::unwritten(path, source);
+    let failed = |error: ParquetError| refused(std::io::Error::other(error));
+    let file = crate::new_file::new_file(path).map_err(refused)?;
     let schema = parse_message_type(SCHEMA).map_err(failed)?;
     let mut writer = SerializedFileWriter::new(&file, Arc::new(schema), Arc::new(properties()))
         .map_err(failed)?;
@@ -103,10 +98,7 @@ pub fn write(recording: &mut dyn TraceSource, path: &Path) -> Result<u64, TraceE
         }
     }
     writer.close().map_err(failed)?;
-    file.sync_all().map_err(|source| TraceError::Write {
-        file: path.display().to_string(),
-        source,
-    })?;
+    file.sync_all().map_err(refused)?;
     Ok(written)
 }
 
@@ -264,11 +256,8 @@ impl ParquetReader {
     fn end(&mut self, error: &ParquetError) -> Result<(), TraceError> {
         let first = self.rows.first_odd.take();
         let first = first.map_or(String::new(), |first| format!("; the first, {first}"));
-        let damage = RecordingDamage {
-            file: self.state.about.name.clone(),
-            offset: 0,
-            what: format!("its group {} of rows: {error}{first}", self.table.group()),
-        };
+        let what = format!("its group {} of rows: {error}{first}", self.table.group());
+        let damage = RecordingDamage::new(&self.state.about.name, 0, what);
         self.table.end();
         if self.rows.seen == self.rows.odd {
             return Err(damage.into());
