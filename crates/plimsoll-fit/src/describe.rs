@@ -27,12 +27,7 @@ pub fn describe(
         && !disks.iter().any(|known| known == disk)
         && !disks.is_empty()
     {
-        return Err(TraceError::NoDisk {
-            disk: disk.into(),
-            recording: about.name.clone(),
-            disks,
-            damage: counters.damage().cloned().map(Box::new),
-        });
+        return Err(counters.no_disk(disk));
     }
     let averages = counters.averages(&disks, window)?;
     let devices = DeviceRanking::rank(averages.iter().map(load).collect(), &|name| {

@@ -37,8 +37,8 @@ pub use error::{RecordingDamage, TraceError};
 pub use input::RecordingInput;
 pub use open::{OpenRecording, files, open};
 pub use recording::{
-    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
-    TraceOrder, TraceReadState, TraceSource, each_series,
+    CounterReadState, CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo,
+    RecordingScope, TraceOrder, TraceReadState, TraceSource, each_series,
 };
 pub use series::{
     CounterInterval, DiskAverages, DiskMetric, DiskSeries, IntervalVerdict, MetricAverages,

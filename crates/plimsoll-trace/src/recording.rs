@@ -100,13 +100,23 @@ pub struct RecordingCapabilities {
     pub scope: RecordingScope,
 }
 
+/// What is known of a recording of counters.
+#[derive(Debug)]
+pub struct CounterReadState {
+    /// What it is as a whole.
+    pub about: RecordingInfo,
+    /// When it was made.
+    pub times: RecordingTimes,
+    /// Where it stops being readable.
+    pub damage: Option<RecordingDamage>,
+    /// What else the reader should know, as sentences.
+    pub warnings: Vec<String>,
+}
+
 /// A recording of how much each disk did between two instants.
 pub trait CounterSource {
-    /// What is known of it as a whole.
-    fn about(&self) -> &RecordingInfo;
-
-    /// When it was made.
-    fn times(&self) -> &RecordingTimes;
+    /// What is known of it.
+    fn state(&self) -> &CounterReadState;
 
     /// Names of the disks, in recorded order.
     fn disks(&self) -> Vec<String>;
@@ -116,23 +126,36 @@ pub trait CounterSource {
         None
     }
 
-    /// Everything recorded of `disk` inside `window` (both ends included).
+    /// Everything recorded of several disks inside `window`, in their order, read in one pass and
+    /// held in memory all at once.
     ///
     /// # Errors
-    /// When it has no such disk; the message lists those it has.
-    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError>;
-
-    /// Everything recorded of several disks inside `window`, in their order. What is read in one
-    /// pass where the source can do that is held in memory all at once.
-    ///
-    /// # Errors
-    /// As [`CounterSource::series`].
+    /// When it can no longer be read.
     fn several(
         &self,
         disks: &[String],
         window: &RecordingWindow,
-    ) -> Result<Vec<DiskSeries>, TraceError> {
-        disks.iter().map(|disk| self.series(disk, window)).collect()
+    ) -> Result<Vec<DiskSeries>, TraceError>;
+
+    /// Everything recorded of `disk` inside `window` (both ends included).
+    ///
+    /// # Errors
+    /// When it has no such disk; the message lists those it has.
+    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError> {
+        if !self.disks().iter().any(|known| known == disk) {
+            return Err(self.no_disk(disk));
+        }
+        Ok(self.several(&[disk.into()], window)?.swap_remove(0))
+    }
+
+    /// That it has no such disk.
+    fn no_disk(&self, disk: &str) -> TraceError {
+        TraceError::NoDisk {
+            disk: disk.into(),
+            recording: self.about().name.clone(),
+            disks: self.disks(),
+            damage: self.damage().cloned().map(Box::new),
+        }
     }
 
     /// Everything recorded of each disk inside `window`, in the order of [`CounterSource::disks`]: for
@@ -162,11 +185,25 @@ pub trait CounterSource {
         Ok(found)
     }
 
+    /// What is known of it as a whole.
+    fn about(&self) -> &RecordingInfo {
+        &self.state().about
+    }
+
+    /// When it was made.
+    fn times(&self) -> &RecordingTimes {
+        &self.state().times
+    }
+
     /// Where it stops being readable.
-    fn damage(&self) -> Option<&RecordingDamage>;
+    fn damage(&self) -> Option<&RecordingDamage> {
+        self.state().damage.as_ref()
+    }
 
     /// What else the reader should know, as sentences.
-    fn warnings(&self) -> &[String];
+    fn warnings(&self) -> &[String] {
+        &self.state().warnings
+    }
 }
 
 /// Intervals and samples of disks that are held at once (some 40 bytes each).

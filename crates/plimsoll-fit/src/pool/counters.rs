@@ -4,8 +4,8 @@
 
 use plimsoll_core::units::Nanos;
 use plimsoll_trace::{
-    CounterInterval, CounterSource, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries,
-    RecordingCapabilities, RecordingDamage, RecordingDetail, RecordingInfo, RecordingScope,
+    CounterInterval, CounterReadState, CounterSource, DiskMetric, DiskSeries, IntervalVerdict,
+    MetricSeries, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
     RecordingTimes, RecordingWindow, TraceError, TraceOrder,
 };
 
@@ -28,8 +28,7 @@ const CARRIES: RecordingCapabilities = RecordingCapabilities {
 
 /// Counters of all devices together.
 pub(super) struct PoolCounters {
-    about: RecordingInfo,
-    times: RecordingTimes,
+    state: CounterReadState,
     /// Both ends of each step with load, and what was counted in it.
     intervals: Vec<(u64, u64, [f64; 4])>,
 }
@@ -59,12 +58,16 @@ impl PoolCounters {
             to_unix_ns: intervals.last()?.1,
         };
         Some(PoolCounters {
-            times: RecordingTimes::new(&name, "UTC", span).0,
-            about: RecordingInfo {
-                name,
-                format: "recordings together".into(),
-                host,
-                carries: CARRIES,
+            state: CounterReadState {
+                times: RecordingTimes::new(&name, "UTC", span).0,
+                about: RecordingInfo {
+                    name,
+                    format: "recordings together".into(),
+                    host,
+                    carries: CARRIES,
+                },
+                damage: None,
+                warnings: Vec::new(),
             },
             intervals,
         })
@@ -100,21 +103,21 @@ impl PoolCounters {
 }
 
 impl CounterSource for PoolCounters {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
-    }
-
-    fn times(&self) -> &RecordingTimes {
-        &self.times
+    fn state(&self) -> &CounterReadState {
+        &self.state
     }
 
     fn disks(&self) -> Vec<String> {
         vec![ALL.into()]
     }
 
-    fn series(&self, disk: &str, _: &RecordingWindow) -> Result<DiskSeries, TraceError> {
-        Ok(DiskSeries {
-            disk: disk.into(),
+    fn several(
+        &self,
+        disks: &[String],
+        _: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
+        let all = disks.iter().map(|disk| DiskSeries {
+            disk: disk.clone(),
             columns: vec![
                 self.column(DiskMetric::Reads, 0),
                 self.column(DiskMetric::Writes, 1),
@@ -123,14 +126,7 @@ impl CounterSource for PoolCounters {
             ],
             damage: None,
             warnings: Vec::new(),
-        })
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        None
-    }
-
-    fn warnings(&self) -> &[String] {
-        &[]
+        });
+        Ok(all.collect())
     }
 }

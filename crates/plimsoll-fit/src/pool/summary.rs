@@ -80,18 +80,12 @@ fn chosen(
     settings: &PoolSettings,
 ) -> Result<(Vec<String>, u64), TraceError> {
     let disks = counters.disks();
-    let recording = || counters.about().name.clone();
     if let Some(disk) = &settings.disk
         && !disks.is_empty()
     {
         return match disks.contains(disk) {
             true => Ok((vec![disk.clone()], 0)),
-            false => Err(TraceError::NoDisk {
-                disk: disk.clone(),
-                recording: recording(),
-                disks,
-                damage: counters.damage().cloned().map(Box::new),
-            }),
+            false => Err(counters.no_disk(disk)),
         };
     }
     let sides = DeviceClassification::of(&disks, &|name| counters.made(name));
@@ -101,7 +95,7 @@ fn chosen(
     let chosen: Vec<String> = counts.map(|(disk, _)| disk).collect();
     if chosen.is_empty() {
         return Err(TraceError::NoDisks {
-            recording: recording(),
+            recording: counters.about().name.clone(),
             damage: counters.damage().cloned(),
         });
     }

@@ -111,12 +111,7 @@ fn devices(
     let found: Vec<Option<TraceDeviceSums>> = found.collect();
     match (&settings.disk, found.iter().any(Option::is_some)) {
         (_, true) => Ok(found),
-        (Some(disk), false) if !found.is_empty() => Err(TraceError::NoDisk {
-            disk: disk.clone(),
-            recording: recording.into(),
-            disks: survey.devices.iter().map(|d| d.name.clone()).collect(),
-            damage: None,
-        }),
+        (Some(disk), false) if !found.is_empty() => Err(survey.no_disk(disk, recording)),
         _ => Err(TraceError::NoDisks {
             recording: recording.into(),
             damage: None,

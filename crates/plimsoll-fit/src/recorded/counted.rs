@@ -8,8 +8,9 @@ use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
-use plimsoll_trace::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
-use plimsoll_trace::{RecordingDamage, TraceError};
+use plimsoll_trace::{
+    CounterReadState, CounterSource, RecordingDetail, RecordingInfo, TraceError, TraceSource,
+};
 use plimsoll_trace::{RecordingTimes, RecordingWindow};
 
 /// Most intervals of one recording: more than any that is read here asks for.
@@ -49,7 +50,7 @@ impl TraceIntervalBin {
 
 /// Counters of one device, made of its requests.
 pub(crate) struct TraceCounters {
-    about: RecordingInfo,
+    state: CounterReadState,
     disk: String,
     interval: Nanos,
     /// How long it was recorded: there the last interval ends.
@@ -60,8 +61,6 @@ pub(crate) struct TraceCounters {
     tells_service: bool,
     /// The end of the last request that is known to end.
     busy_until: Nanos,
-    times: RecordingTimes,
-    damage: Option<RecordingDamage>,
 }
 
 impl TraceCounters {
@@ -71,7 +70,12 @@ impl TraceCounters {
             to_unix_ns: 0,
         };
         TraceCounters {
-            about: about.clone(),
+            state: CounterReadState {
+                about: about.clone(),
+                times: RecordingTimes::new(&about.name, "UTC", nothing).0,
+                damage: None,
+                warnings: Vec::new(),
+            },
             disk: disk.into(),
             interval,
             length: Nanos(0),
@@ -79,8 +83,6 @@ impl TraceCounters {
             now: (0..0, 0),
             tells_service: false,
             busy_until: Nanos(0),
-            times: RecordingTimes::new(&about.name, "UTC", nothing).0,
-            damage: None,
         }
     }
 
@@ -167,11 +169,12 @@ impl TraceCounters {
             from_unix_ns,
             to_unix_ns: from_unix_ns.saturating_add(self.length.0),
         };
-        self.times = RecordingTimes::new(&self.about.name, "UTC", span).0;
-        if requests.origin_unix_ns().is_none() {
-            self.times = self.times.clone().without_date();
-        }
-        self.damage = requests.damage().cloned();
+        let times = RecordingTimes::new(&self.state.about.name, "UTC", span).0;
+        self.state.times = match requests.origin_unix_ns() {
+            Some(_) => times,
+            None => times.without_date(),
+        };
+        self.state.damage = requests.damage().cloned();
     }
 
     /// A column of what lasts, in seconds.
@@ -190,7 +193,7 @@ impl TraceCounters {
         metric: DiskMetric,
         mut of: impl FnMut(&TraceIntervalBin) -> f64,
     ) -> MetricSeries {
-        let begin_unix_ns = self.times.span().from_unix_ns;
+        let begin_unix_ns = self.times().span().from_unix_ns;
         let last = self.bins.len().saturating_sub(1);
         let interval = |(number, bin): (usize, _)| {
             let from = (number as u64).saturating_mul(self.interval.0);
@@ -214,21 +217,28 @@ impl TraceCounters {
 }
 
 impl CounterSource for TraceCounters {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
-    }
-
-    fn times(&self) -> &RecordingTimes {
-        &self.times
+    fn state(&self) -> &CounterReadState {
+        &self.state
     }
 
     fn disks(&self) -> Vec<String> {
         vec![self.disk.clone()]
     }
 
-    fn series(&self, disk: &str, _: &RecordingWindow) -> Result<DiskSeries, TraceError> {
+    fn several(
+        &self,
+        disks: &[String],
+        _: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
+        Ok(disks.iter().map(|disk| self.of_disk(disk)).collect())
+    }
+}
+
+impl TraceCounters {
+    /// Everything that was counted, under a name.
+    fn of_disk(&self, disk: &str) -> DiskSeries {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let carries = &self.about.carries;
+        let carries = &self.state.about.carries;
         let mut columns = Vec::new();
         if carries.direction {
             columns.extend([
@@ -258,20 +268,12 @@ impl CounterSource for TraceCounters {
                 self.column(DiskMetric::WriteTime, |bin| seconds(bin.took[1])),
             ]);
         }
-        Ok(DiskSeries {
+        DiskSeries {
             disk: disk.into(),
             columns,
-            damage: self.damage.clone(),
+            damage: self.state.damage.clone(),
             warnings: Vec::new(),
-        })
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &[]
+        }
     }
 }
 

@@ -152,12 +152,17 @@ impl TraceSurvey {
 
     fn place_of(&self, disk: &str, about: &RecordingInfo) -> Result<usize, TraceError> {
         let place = self.devices.iter().position(|device| device.name == disk);
-        place.ok_or_else(|| TraceError::NoDisk {
+        place.ok_or_else(|| self.no_disk(disk, &about.name))
+    }
+
+    /// That a recording has no such disk.
+    pub(crate) fn no_disk(&self, disk: &str, recording: &str) -> TraceError {
+        TraceError::NoDisk {
             disk: disk.into(),
-            recording: about.name.clone(),
+            recording: recording.into(),
             disks: self.devices.iter().map(|d| d.name.clone()).collect(),
             damage: None,
-        })
+        }
     }
 }
 

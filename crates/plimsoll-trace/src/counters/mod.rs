@@ -48,11 +48,11 @@ use std::sync::Arc;
 use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 use plimsoll_core::units::Nanos;
 
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::{
-    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
-    TraceOrder,
+    CounterReadState, CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo,
+    RecordingScope, TraceOrder,
 };
 use crate::series::{DiskMetric, DiskSeries};
 use crate::targets::DeviceNameTable;
@@ -111,21 +111,18 @@ enum CounterFileContent {
 
 /// A file of counters.
 pub struct CounterFile {
-    about: RecordingInfo,
-    times: RecordingTimes,
+    state: CounterReadState,
     source: CounterFileContent,
     format: &'static CounterFormat,
     order: Option<DateOrder>,
     layers: BTreeMap<String, DeviceKind>,
     disks: Vec<String>,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 impl std::fmt::Debug for CounterFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CounterFile")
-            .field("about", &self.about)
+            .field("about", &self.state.about)
             .field("disks", &self.disks)
             .finish_non_exhaustive()
     }
@@ -278,20 +275,22 @@ impl CounterFile {
         };
         warnings.extend(survey.steps(&name, &times)?);
         Ok(CounterFile {
-            about: RecordingInfo {
-                name,
-                format: format.name.into(),
-                host: told.host,
-                carries: survey.carries(format),
+            state: CounterReadState {
+                about: RecordingInfo {
+                    name,
+                    format: format.name.into(),
+                    host: told.host,
+                    carries: survey.carries(format),
+                },
+                times,
+                damage: told.damage,
+                warnings,
             },
-            times,
             source,
             format,
             order,
             layers: told.layers,
             disks: survey.disks.names().to_vec(),
-            damage: told.damage,
-            warnings,
         })
     }
 }
@@ -371,12 +370,8 @@ impl CounterFileContent {
 }
 
 impl CounterSource for CounterFile {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
-    }
-
-    fn times(&self) -> &RecordingTimes {
-        &self.times
+    fn state(&self) -> &CounterReadState {
+        &self.state
     }
 
     fn disks(&self) -> Vec<String> {
@@ -387,24 +382,12 @@ impl CounterSource for CounterFile {
         self.layers.get(disk).copied().map(DeviceComposition::of)
     }
 
-    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError> {
-        if !self.disks.iter().any(|known| known == disk) {
-            return Err(TraceError::NoDisk {
-                disk: disk.into(),
-                recording: self.about.name.clone(),
-                disks: self.disks.clone(),
-                damage: self.damage.clone().map(Box::new),
-            });
-        }
-        Ok(self.several(&[disk.into()], window)?.swap_remove(0))
-    }
-
     fn several(
         &self,
         disks: &[String],
         window: &RecordingWindow,
     ) -> Result<Vec<DiskSeries>, TraceError> {
-        let mut input = self.source.input(&self.about.name)?;
+        let mut input = self.source.input(&self.about().name)?;
         let places: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
         let mut fillings: Vec<DiskSeriesBuilder> = disks
             .iter()
@@ -420,18 +403,10 @@ impl CounterSource for CounterFile {
         };
         (self.format.scan)(&mut input, &mut CounterScan::new(self.order, &mut give))?;
         let filled = disks.iter().zip(fillings).map(|(disk, filling)| {
-            let mut series = filling.finish(disk, &self.warnings);
-            series.damage.clone_from(&self.damage);
+            let mut series = filling.finish(disk, self.warnings());
+            series.damage = self.damage().cloned();
             series
         });
         Ok(filled.collect())
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }

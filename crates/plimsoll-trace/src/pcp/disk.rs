@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::model::ModelEnvelope;
+use plimsoll_core::profile::DeviceComposition;
 
 use super::log::PcpNumber;
 use super::meta::PcpInstanceCursor;
@@ -11,7 +12,7 @@ use super::metrics::PcpDeviceKind;
 use super::part::{PcpArchivePart, PcpMetricSlot, PcpSample, PcpVolumeEvent};
 use super::{PcpArchive, PcpDevice};
 use crate::error::TraceError;
-use crate::recording::CounterSource;
+use crate::recording::{CounterReadState, CounterSource};
 use crate::series::{
     CounterInterval, DiskAverages, DiskMetric, DiskSeries, GapJudge, IntervalVerdict,
     MetricAccumulator, MetricSeries, MetricSink, PointSample,
@@ -47,65 +48,10 @@ struct PcpSampleOrigin {
 type Filled<T> = Vec<Option<PcpMetricBuilder<T>>>;
 
 impl PcpArchive {
-    /// Everything recorded of `disk` inside `window` (both ends included).
-    ///
-    /// # Errors
-    /// When the archive has no such disk (the message lists those it has), or a file that was
-    /// there when it was opened cannot be opened again.
-    pub(super) fn disk_series(
-        &self,
-        disk: &str,
-        window: &RecordingWindow,
-    ) -> Result<DiskSeries, TraceError> {
-        let disks = self.disks();
-        let Some(place) = disks.iter().position(|known| known == disk) else {
-            return Err(TraceError::NoDisk {
-                disk: disk.into(),
-                recording: self.about.name.clone(),
-                disks,
-                damage: self.damage.clone().map(Box::new),
-            });
-        };
-        let mut found = self.collect(&disks[place..=place], window)?;
-        Ok(found.swap_remove(0))
-    }
-
-    /// Everything recorded of each of `disks` inside `window`, read in one pass.
+    /// The figures of each of `disks` inside `window`, read in one pass.
     ///
     /// # Errors
     /// When a file that was there when the archive was opened cannot be opened again.
-    pub(super) fn collect(
-        &self,
-        disks: &[String],
-        window: &RecordingWindow,
-    ) -> Result<Vec<DiskSeries>, TraceError> {
-        let series = disks.iter().zip(self.fill(disks, window)?);
-        Ok(series
-            .map(|(disk, filled)| self.series_of(disk, filled))
-            .collect())
-    }
-
-    /// The averages of each of `disks` inside `window`, read in one pass.
-    ///
-    /// # Errors
-    /// As [`PcpArchive::collect`].
-    pub(super) fn average(
-        &self,
-        disks: &[String],
-        window: &RecordingWindow,
-    ) -> Result<Vec<DiskAverages>, TraceError> {
-        let tallies = disks
-            .iter()
-            .zip(self.fill::<MetricAccumulator>(disks, window)?);
-        let averages = tallies.map(|(disk, filled)| DiskAverages {
-            disk: disk.clone(),
-            figures: (filled.into_iter().flatten())
-                .filter_map(|fresh| Some((fresh.metric, fresh.into.finish().averages()?)))
-                .collect(),
-        });
-        Ok(averages.collect())
-    }
-
     fn fill<T: MetricSink>(
         &self,
         disks: &[String],
@@ -137,7 +83,7 @@ impl PcpArchive {
     }
 
     fn series_of(&self, disk: &str, filled: Filled<MetricSeries>) -> DiskSeries {
-        let mut warnings = self.warnings.clone();
+        let mut warnings = self.state.warnings.clone();
         for fresh in filled.iter().flatten().filter(|f| f.out_of_order > 0) {
             warnings.push(format!(
                 "{} samples of {} were not later than the one before and were ignored",
@@ -152,9 +98,54 @@ impl PcpArchive {
         DiskSeries {
             disk: disk.into(),
             columns: columns.collect(),
-            damage: self.damage.clone(),
+            damage: self.state.damage.clone(),
             warnings,
         }
+    }
+}
+
+impl CounterSource for PcpArchive {
+    fn state(&self) -> &CounterReadState {
+        &self.state
+    }
+
+    /// Names of the instances of `disk.dev.*`, and of its like for what lies on disks.
+    fn disks(&self) -> Vec<String> {
+        let shown = self.devices.iter().map(|device| device.shown.clone());
+        shown.collect()
+    }
+
+    fn made(&self, disk: &str) -> Option<DeviceComposition> {
+        let device = self.devices.iter().find(|device| device.shown == disk);
+        device?.made.clone()
+    }
+
+    fn several(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
+        let series = disks.iter().zip(self.fill(disks, window)?);
+        Ok(series
+            .map(|(disk, filled)| self.series_of(disk, filled))
+            .collect())
+    }
+
+    fn averages(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskAverages>, TraceError> {
+        let tallies = disks
+            .iter()
+            .zip(self.fill::<MetricAccumulator>(disks, window)?);
+        let averages = tallies.map(|(disk, filled)| DiskAverages {
+            disk: disk.clone(),
+            figures: (filled.into_iter().flatten())
+                .filter_map(|fresh| Some((fresh.metric, fresh.into.finish().averages()?)))
+                .collect(),
+        });
+        Ok(averages.collect())
     }
 }
 

@@ -36,12 +36,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{RecordingDamage, TraceError};
+use crate::error::TraceError;
 use crate::recording::{
-    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
+    CounterReadState, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
     TraceOrder,
 };
-use crate::series::{DiskAverages, DiskSeries};
 use crate::window::{RecordingTimes, RecordingWindow};
 use files::{PcpArchiveFiles, PcpFile};
 use metrics::PcpDeviceKind;
@@ -50,13 +49,10 @@ use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 
 /// An archive, opened and read once.
 pub struct PcpArchive {
-    about: RecordingInfo,
+    state: CounterReadState,
     label: PcpLabel,
-    times: RecordingTimes,
     parts: Vec<PcpArchivePart>,
     devices: Vec<PcpDevice>,
-    damage: Option<RecordingDamage>,
-    warnings: Vec<String>,
 }
 
 /// A device of an archive.
@@ -73,7 +69,7 @@ struct PcpDevice {
 impl fmt::Debug for PcpArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("PcpArchive");
-        out.field("about", &self.about);
+        out.field("about", &self.state.about);
         out.finish_non_exhaustive()
     }
 }
@@ -119,7 +115,7 @@ impl PcpArchive {
         let left_out = refused
             .iter()
             .map(|error| format!("an archive is left out, since the program failed to {error}"));
-        archive.warnings.extend(left_out);
+        archive.state.warnings.extend(left_out);
         Ok(archive)
     }
 
@@ -175,13 +171,15 @@ impl PcpArchive {
             carries: carries(label.version),
         };
         Ok(PcpArchive {
-            about,
+            state: CounterReadState {
+                about,
+                times,
+                damage,
+                warnings,
+            },
             label,
-            times,
             devices: devices(&parts),
             parts,
-            damage,
-            warnings,
         })
     }
 
@@ -189,55 +187,6 @@ impl PcpArchive {
     #[must_use]
     pub fn label(&self) -> &PcpLabel {
         &self.label
-    }
-}
-
-impl CounterSource for PcpArchive {
-    fn about(&self) -> &RecordingInfo {
-        &self.about
-    }
-
-    fn times(&self) -> &RecordingTimes {
-        &self.times
-    }
-
-    /// Names of the instances of `disk.dev.*`, and of its like for what lies on disks.
-    fn disks(&self) -> Vec<String> {
-        let shown = self.devices.iter().map(|device| device.shown.clone());
-        shown.collect()
-    }
-
-    fn made(&self, disk: &str) -> Option<DeviceComposition> {
-        let device = self.devices.iter().find(|device| device.shown == disk);
-        device?.made.clone()
-    }
-
-    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError> {
-        self.disk_series(disk, window)
-    }
-
-    fn several(
-        &self,
-        disks: &[String],
-        window: &RecordingWindow,
-    ) -> Result<Vec<DiskSeries>, TraceError> {
-        self.collect(disks, window)
-    }
-
-    fn averages(
-        &self,
-        disks: &[String],
-        window: &RecordingWindow,
-    ) -> Result<Vec<DiskAverages>, TraceError> {
-        self.average(disks, window)
-    }
-
-    fn damage(&self) -> Option<&RecordingDamage> {
-        self.damage.as_ref()
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 }
 
