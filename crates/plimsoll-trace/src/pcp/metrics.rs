@@ -7,6 +7,8 @@
 use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::recording::DiskCounters;
 
+use PcpMetricUnit::{Count, Kib, Ms, MsNarrow, Now};
+
 /// The domain that the linux agent's metrics and instances are of, as the upper bits of a number.
 const AGENT: u32 = 60 << 22;
 /// The domain of metrics without instances.
@@ -178,20 +180,18 @@ impl PcpMetric {
     pub(super) fn width(&self, family: PcpDeviceKind) -> PcpValueWidth {
         let is_above = matches!(family, PcpDeviceKind::Volumes | PcpDeviceKind::Arrays);
         match self.unit {
-            PcpMetricUnit::Kib if is_above => PcpValueWidth::Narrow,
-            PcpMetricUnit::Now if family == PcpDeviceKind::WorldWide => PcpValueWidth::Wide,
-            PcpMetricUnit::Count | PcpMetricUnit::Kib => PcpValueWidth::Wide,
-            PcpMetricUnit::Ms | PcpMetricUnit::MsNarrow | PcpMetricUnit::Now => {
-                PcpValueWidth::Narrow
-            }
+            Kib if is_above => PcpValueWidth::Narrow,
+            Now if family == PcpDeviceKind::WorldWide => PcpValueWidth::Wide,
+            Count | Kib => PcpValueWidth::Wide,
+            Ms | MsNarrow | Now => PcpValueWidth::Narrow,
         }
     }
 
     /// How wide the value of all disks together is.
     pub(super) fn width_of_all(&self) -> PcpValueWidth {
         match self.unit {
-            PcpMetricUnit::Count | PcpMetricUnit::Kib | PcpMetricUnit::Ms => PcpValueWidth::Wide,
-            PcpMetricUnit::MsNarrow | PcpMetricUnit::Now => PcpValueWidth::Narrow,
+            Count | Kib | Ms => PcpValueWidth::Wide,
+            MsNarrow | Now => PcpValueWidth::Narrow,
         }
     }
 
@@ -200,24 +200,21 @@ impl PcpMetric {
         const COUNTER: u32 = 1;
         const INSTANT: u32 = 3;
         match self.unit {
-            PcpMetricUnit::Count => [COUNTER, 0x0010_0000],
-            PcpMetricUnit::Kib => [COUNTER, 0x1001_0000],
-            PcpMetricUnit::Ms | PcpMetricUnit::MsNarrow => [COUNTER, 0x0100_2000],
-            PcpMetricUnit::Now => [INSTANT, 0],
+            Count => [COUNTER, 0x0010_0000],
+            Kib => [COUNTER, 0x1001_0000],
+            Ms | MsNarrow => [COUNTER, 0x0100_2000],
+            Now => [INSTANT, 0],
         }
     }
 }
 
-/// {name, number of each disk's and of each partition's, number of all disks', unit, value}.
-type PcpMetricRow = (
-    &'static str,
-    [u32; 2],
-    Option<u32>,
-    PcpMetricUnit,
-    fn(&DiskCounters) -> Option<u64>,
-);
-
-const fn metric((name, [dev, part], all, unit, of_disk): PcpMetricRow) -> PcpMetric {
+const fn metric(
+    name: &'static str,
+    [dev, part]: [u32; 2],
+    all: Option<u32>,
+    unit: PcpMetricUnit,
+    of_disk: fn(&DiskCounters) -> Option<u64>,
+) -> PcpMetric {
     PcpMetric {
         name,
         dev,
@@ -232,118 +229,71 @@ fn kib(sectors: u64) -> u64 {
     sectors / 2
 }
 
+/// Those read and written.
+fn sectors(c: &DiskCounters) -> u64 {
+    c.read_sectors.wrapping_add(c.write_sectors)
+}
+
 /// All metrics that are written, in the order of their numbers.
 pub(super) static METRICS: [PcpMetric; 24] = [
-    metric(("read", [4, 0], Some(24), PcpMetricUnit::Count, |c| {
-        Some(c.reads)
-    })),
-    metric(("write", [5, 1], Some(25), PcpMetricUnit::Count, |c| {
-        Some(c.writes)
-    })),
-    metric(("blkread", [6, 3], Some(26), PcpMetricUnit::Count, |c| {
-        Some(c.read_sectors)
-    })),
-    metric(("blkwrite", [7, 4], Some(27), PcpMetricUnit::Count, |c| {
+    metric("read", [4, 0], Some(24), Count, |c| Some(c.reads)),
+    metric("write", [5, 1], Some(25), Count, |c| Some(c.writes)),
+    metric("blkread", [6, 3], Some(26), Count, |c| Some(c.read_sectors)),
+    metric("blkwrite", [7, 4], Some(27), Count, |c| {
         Some(c.write_sectors)
-    })),
-    metric(("total", [28, 2], Some(29), PcpMetricUnit::Count, |c| {
+    }),
+    metric("total", [28, 2], Some(29), Count, |c| {
         Some(c.reads.wrapping_add(c.writes))
-    })),
-    metric(("blktotal", [36, 5], Some(37), PcpMetricUnit::Count, |c| {
-        Some(c.read_sectors.wrapping_add(c.write_sectors))
-    })),
-    metric(("read_bytes", [38, 6], Some(41), PcpMetricUnit::Kib, |c| {
+    }),
+    metric("blktotal", [36, 5], Some(37), Count, |c| Some(sectors(c))),
+    metric("read_bytes", [38, 6], Some(41), Kib, |c| {
         Some(kib(c.read_sectors))
-    })),
-    metric(("write_bytes", [39, 7], Some(42), PcpMetricUnit::Kib, |c| {
+    }),
+    metric("write_bytes", [39, 7], Some(42), Kib, |c| {
         Some(kib(c.write_sectors))
-    })),
-    metric(("total_bytes", [40, 8], Some(43), PcpMetricUnit::Kib, |c| {
-        Some(kib(c.read_sectors.wrapping_add(c.write_sectors)))
-    })),
-    metric(("avactive", [46, 11], Some(44), PcpMetricUnit::Ms, |c| {
-        Some(c.active_ms)
-    })),
-    metric(("aveq", [47, 12], Some(45), PcpMetricUnit::Ms, |c| {
-        Some(c.queue_ms)
-    })),
-    metric(
-        ("read_merge", [49, 9], Some(51), PcpMetricUnit::Count, |c| {
-            Some(c.read_merges)
-        }),
-    ),
-    metric((
-        "write_merge",
-        [50, 10],
-        Some(52),
-        PcpMetricUnit::Count,
-        |c| Some(c.write_merges),
-    )),
-    metric((
-        "read_rawactive",
-        [72, 13],
-        Some(74),
-        PcpMetricUnit::Ms,
-        |c| Some(c.read_ms),
-    )),
-    metric((
-        "write_rawactive",
-        [73, 14],
-        Some(75),
-        PcpMetricUnit::Ms,
-        |c| Some(c.write_ms),
-    )),
-    metric((
-        "total_rawactive",
-        [79, 15],
-        Some(80),
-        PcpMetricUnit::Ms,
-        |c| Some(c.read_ms.wrapping_add(c.write_ms)),
-    )),
-    metric(("discard", [88, 17], Some(96), PcpMetricUnit::Count, |c| {
+    }),
+    metric("total_bytes", [40, 8], Some(43), Kib, |c| {
+        Some(kib(sectors(c)))
+    }),
+    metric("avactive", [46, 11], Some(44), Ms, |c| Some(c.active_ms)),
+    metric("aveq", [47, 12], Some(45), Ms, |c| Some(c.queue_ms)),
+    metric("read_merge", [49, 9], Some(51), Count, |c| {
+        Some(c.read_merges)
+    }),
+    metric("write_merge", [50, 10], Some(52), Count, |c| {
+        Some(c.write_merges)
+    }),
+    metric("read_rawactive", [72, 13], Some(74), Ms, |c| {
+        Some(c.read_ms)
+    }),
+    metric("write_rawactive", [73, 14], Some(75), Ms, |c| {
+        Some(c.write_ms)
+    }),
+    metric("total_rawactive", [79, 15], Some(80), Ms, |c| {
+        Some(c.read_ms.wrapping_add(c.write_ms))
+    }),
+    metric("discard", [88, 17], Some(96), Count, |c| {
         Some(c.discards?.discards)
-    })),
-    metric((
-        "blkdiscard",
-        [89, 18],
-        Some(97),
-        PcpMetricUnit::Count,
-        |c| Some(c.discards?.sectors),
-    )),
-    metric((
-        "discard_bytes",
-        [90, 19],
-        Some(98),
-        PcpMetricUnit::Kib,
-        |c| Some(kib(c.discards?.sectors)),
-    )),
-    metric((
-        "discard_merge",
-        [91, 20],
-        Some(99),
-        PcpMetricUnit::Count,
-        |c| Some(c.discards?.merges),
-    )),
-    metric((
-        "discard_rawactive",
-        [92, 21],
-        Some(100),
-        PcpMetricUnit::MsNarrow,
-        |c| Some(c.discards?.ms),
-    )),
-    metric(("flush", [93, 22], Some(101), PcpMetricUnit::Count, |c| {
+    }),
+    metric("blkdiscard", [89, 18], Some(97), Count, |c| {
+        Some(c.discards?.sectors)
+    }),
+    metric("discard_bytes", [90, 19], Some(98), Kib, |c| {
+        Some(kib(c.discards?.sectors))
+    }),
+    metric("discard_merge", [91, 20], Some(99), Count, |c| {
+        Some(c.discards?.merges)
+    }),
+    metric("discard_rawactive", [92, 21], Some(100), MsNarrow, |c| {
+        Some(c.discards?.ms)
+    }),
+    metric("flush", [93, 22], Some(101), Count, |c| {
         Some(c.flushes?.flushes)
-    })),
-    metric((
-        "flush_rawactive",
-        [94, 23],
-        Some(102),
-        PcpMetricUnit::MsNarrow,
-        |c| Some(c.flushes?.ms),
-    )),
-    metric(("inflight", [95, 24], None, PcpMetricUnit::Now, |c| {
-        Some(c.in_flight)
-    })),
+    }),
+    metric("flush_rawactive", [94, 23], Some(102), MsNarrow, |c| {
+        Some(c.flushes?.ms)
+    }),
+    metric("inflight", [95, 24], None, Now, |c| Some(c.in_flight)),
 ];
 
 #[cfg(test)]

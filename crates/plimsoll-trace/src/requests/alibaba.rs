@@ -32,9 +32,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let [volume, way, offset, length, time] = fields(line).ok_or("it has not five columns")?;
     let kind = direction(way).ok_or("its second column is neither R nor W")?;
     let at_ns = whole(time).and_then(|us| us.checked_mul(MICROS));

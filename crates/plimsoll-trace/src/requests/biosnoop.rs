@@ -122,7 +122,6 @@ impl TraceRowParser for Snoop {
         };
         match layout {
             BiosnoopLayout::Bpftrace => bpftrace(line),
-            BiosnoopLayout::Bcc { .. } if line.is_empty() => Ok(None),
             BiosnoopLayout::Bcc {
                 disk,
                 way,

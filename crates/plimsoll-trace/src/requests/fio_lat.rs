@@ -61,9 +61,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let six = fields::<6>(line);
     let seven = || fields::<7>(line).map(|[a, b, c, d, e, f, _]| [a, b, c, d, e, f]);
     let found = six

@@ -31,9 +31,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let few = "it has fewer than eight words";
     let mut words = words(line);
     let time = words.next().ok_or(few)?;

@@ -176,7 +176,8 @@ fn first_row_is(
     head: &[u8],
     parse: fn(&[u8]) -> Result<Option<TraceRow<'_>>, &'static str>,
 ) -> bool {
-    for line in text::lines(head).take(HEADER_ROWS) {
+    let rows = text::lines(head).take(HEADER_ROWS);
+    for line in rows.filter(|line| !line.is_empty()) {
         match parse(line) {
             Ok(Some(_)) => return true,
             Ok(None) => {}

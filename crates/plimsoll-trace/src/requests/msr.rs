@@ -37,9 +37,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let [time, host, disk, way, offset, size, response] =
         fields(line).ok_or("it has not seven columns")?;
     let kind = direction(way).ok_or("its fourth column is neither Read nor Write")?;

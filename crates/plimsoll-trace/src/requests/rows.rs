@@ -148,6 +148,9 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         };
         let may_be_heading = self.lines < HEADER_ROWS;
         self.lines = self.lines.saturating_add(1);
+        if line.is_empty() {
+            return Ok(true);
+        }
         let found = self.parse.parse(line).and_then(|row| match row {
             Some(row) => match self.state.targets.place(&row.target) {
                 Some(target) => Ok(Some((row, target))),

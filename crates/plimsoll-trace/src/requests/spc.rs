@@ -30,9 +30,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let mut columns = line.split(|byte| *byte == b',').map(bare);
     let mut next = || columns.next().ok_or("it has fewer than five columns");
     let (unit, block, size, way, time) = (next()?, next()?, next()?, next()?, next()?);

@@ -32,9 +32,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let [time, response, way, unit, offset, size] = fields(line).ok_or("it has not six columns")?;
     let kind = direction(way).ok_or("its third column is neither R nor W")?;
     let took = match response {

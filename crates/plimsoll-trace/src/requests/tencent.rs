@@ -39,9 +39,6 @@ const ROWS: RowFormat = RowFormat {
 };
 
 fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
-    if line.is_empty() {
-        return Ok(None);
-    }
     let [time, offset, size, way, volume] = fields(line).ok_or("it has not five columns")?;
     let kind = match way {
         b"0" => OpKind::Read,

@@ -78,7 +78,7 @@ struct WarpRows {
 
 impl TraceRowParser for WarpRows {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str> {
-        if line.is_empty() || line.starts_with(b"#") {
+        if line.starts_with(b"#") {
             return Ok(None);
         }
         if let Some(columns) = WarpColumns::of(line) {
