@@ -124,6 +124,28 @@ pub(crate) fn phase_fidelity(
     lines
 }
 
+/// A figure that is 0 when two streams are alike.
+pub(crate) fn distance(metric: impl Into<String>, error: f64, gate: f64) -> FidelityCheck {
+    difference(metric, 0.0, error, gate)
+}
+
+/// A figure, recorded and submitted, whose error is their difference.
+pub(crate) fn difference(
+    metric: impl Into<String>,
+    recorded: f64,
+    submitted: f64,
+    gate: f64,
+) -> FidelityCheck {
+    FidelityCheck {
+        metric: metric.into(),
+        recorded,
+        submitted,
+        error: submitted - recorded,
+        gate,
+        copy: false,
+    }
+}
+
 struct FidelityPair<'a> {
     direction: IoDirection,
     recorded: &'a [ModelInterval],
@@ -177,15 +199,11 @@ impl FidelityPair<'_> {
     fn distribution(&self, lines: &mut Vec<FidelityCheck>) {
         let name = self.direction.name();
         let (recorded, submitted) = self.both(|cells| sorted(&self.rates(cells)));
-        let distance = ks_distance(&recorded, &submitted);
-        lines.push(FidelityCheck {
-            metric: format!("{name} operations per second by interval (KS distance)"),
-            recorded: 0.0,
-            submitted: distance,
-            error: distance,
-            gate: KS_GATE,
-            copy: false,
-        });
+        lines.push(distance(
+            format!("{name} operations per second by interval (KS distance)"),
+            ks_distance(&recorded, &submitted),
+            KS_GATE,
+        ));
         for (label, q, gate) in [("95th percentile", 0.95, P95_GATE), ("peak", 1.0, MAX_GATE)] {
             lines.push(FidelityCheck::relative(
                 format!("{name} operations per second by interval ({label})"),
@@ -230,18 +248,10 @@ impl FidelityPair<'_> {
                 let lag = round_u64(ratio(period_s, grid.step_s));
                 autocorrelation(&grid.rates, plimsoll_core::num::to_usize(lag))
             };
+            let period = seconds_text(period_s);
+            let metric = format!("{name} periodicity (autocorrelation at {period})");
             let (recorded, submitted) = self.both(at_period);
-            lines.push(FidelityCheck {
-                metric: format!(
-                    "{name} periodicity (autocorrelation at {})",
-                    seconds_text(period_s)
-                ),
-                recorded,
-                submitted,
-                error: submitted - recorded,
-                gate: PERIOD_GATE,
-                copy: false,
-            });
+            lines.push(difference(metric, recorded, submitted, PERIOD_GATE));
         }
         // Cell by cell, so that an interval near the threshold is not counted out on one side.
         let is_paired = self.recorded.len() == self.submitted.len();

@@ -5,10 +5,10 @@
 //! whole window and bins what comes out.
 
 use plimsoll_core::model::{
-    FidelityCheck, ModelArrivals, ModelEnvelope, ModelFactValue, ModelFacts, ModelInterval,
-    ModelProvenance, WorkloadModel,
+    DirectionLoad, FidelityCheck, ModelArrivals, ModelEnvelope, ModelFactValue, ModelFacts,
+    ModelInterval, ModelProvenance, WorkloadModel,
 };
-use plimsoll_core::op::OpKind;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::profile::{DiskProfile, QueueSource};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size, three_digits, throughput};
@@ -271,40 +271,51 @@ fn self_check(
         ));
         played.truncate(part);
     }
-    let submitted = bin(played, &model.facts);
+    let empty = no_load(played.iter().map(|cell| cell.length));
+    let arrivals = ModelArrivals::new(played, &model.facts, ALIGN_BYTES, CHECK_SEED);
+    let submitted = count(arrivals, empty, usize::MAX);
     let lines = fidelity(&recorded[..part], &submitted, &model.bursts);
     lines.into_iter().map(FidelityCheck::of_its_own).collect()
 }
 
-/// Counts the requests of a play in cells of the same lengths.
-fn bin(played: Vec<ModelInterval>, facts: &ModelFacts) -> Vec<ModelInterval> {
-    let mut counted: Vec<ModelInterval> = played
-        .iter()
-        .map(|cell| ModelInterval {
-            length: cell.length,
-            read: Default::default(),
-            write: Default::default(),
-        })
-        .collect();
-    let Some(last) = counted.len().checked_sub(1) else {
-        return counted;
+/// A load of nothing in intervals of these lengths.
+pub(crate) fn no_load(lengths: impl Iterator<Item = Nanos>) -> Vec<ModelInterval> {
+    let empty = |length| ModelInterval {
+        length,
+        read: DirectionLoad::default(),
+        write: DirectionLoad::default(),
     };
-    let (mut at, mut end) = (0, counted[0].length);
-    for request in ModelArrivals::new(played, facts, ALIGN_BYTES, CHECK_SEED) {
-        // Requests come in order, so the cells are walked once. One at the very end of a cell
-        // belongs to the next, the last cell excepted.
-        while request.intended_at >= end && at < last {
+    lengths.map(empty).collect()
+}
+
+/// Counts the requests of a play, `ops_max` at most, in these intervals. Behind the most only what
+/// is before the interval of the next one is returned.
+pub(crate) fn count(
+    played: impl Iterator<Item = OpRequest>,
+    mut cells: Vec<ModelInterval>,
+    ops_max: usize,
+) -> Vec<ModelInterval> {
+    let (mut at, mut end) = (0, cells.first().map_or(Nanos(0), |cell| cell.length));
+    // Requests come in order, so the intervals are walked once. One at the very end of an interval
+    // belongs to the next, that of the last excepted.
+    for (ops, request) in played.enumerate() {
+        while request.intended_at >= end && at + 1 < cells.len() {
             at += 1;
-            end = end + counted[at].length;
+            end = end + cells[at].length;
         }
-        let load = match request.kind {
-            OpKind::Read => &mut counted[at].read,
-            _ => &mut counted[at].write,
-        };
-        load.ops += 1;
-        load.bytes += u64::from(request.len);
+        // The last interval takes what rounding put at its end, not what is left of the play.
+        if request.intended_at > end {
+            break;
+        }
+        if ops == ops_max {
+            cells.truncate(at);
+            break;
+        }
+        if let Some(cell) = cells.get_mut(at) {
+            cell.count(&request);
+        }
     }
-    counted
+    cells
 }
 
 /// Least flushes of a write at which writes are likely to be durable when they end.

@@ -12,25 +12,29 @@ use plimsoll_core::profile::IntervalRow;
 use crate::cells::{IntervalCursor, is_plausible};
 use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, PointSample};
 
+/// The counters that a row is made of.
+const COUNTERS: [DiskMetric; 11] = [
+    DiskMetric::Reads,
+    DiskMetric::Writes,
+    DiskMetric::Ops,
+    DiskMetric::ReadBytes,
+    DiskMetric::WriteBytes,
+    DiskMetric::Active,
+    DiskMetric::Idle,
+    DiskMetric::QueueTime,
+    DiskMetric::TotalTime,
+    DiskMetric::ReadTime,
+    DiskMetric::WriteTime,
+];
+
 /// The intervals of a disk in order of time, those that do not count included: they are empty.
 #[must_use]
 pub fn intervals(series: &DiskSeries) -> DiskIntervalRows<'_> {
-    let walk = |metric| series.column(metric).map(IntervalCursor::of);
     let samples = [DiskMetric::QueueLength, DiskMetric::InFlight];
     let samples = samples.iter().find_map(|metric| series.column(*metric));
     DiskIntervalRows {
         grid: series.grid().iter(),
-        reads: walk(DiskMetric::Reads),
-        writes: walk(DiskMetric::Writes),
-        ops: walk(DiskMetric::Ops),
-        read_bytes: walk(DiskMetric::ReadBytes),
-        write_bytes: walk(DiskMetric::WriteBytes),
-        active: walk(DiskMetric::Active),
-        idle: walk(DiskMetric::Idle),
-        queue_time: walk(DiskMetric::QueueTime),
-        total_time: walk(DiskMetric::TotalTime),
-        read_time: walk(DiskMetric::ReadTime),
-        write_time: walk(DiskMetric::WriteTime),
+        walks: COUNTERS.map(|metric| series.column(metric).map(IntervalCursor::of)),
         samples: samples.map_or(&[][..], |column| &column.samples),
     }
 }
@@ -39,17 +43,8 @@ pub fn intervals(series: &DiskSeries) -> DiskIntervalRows<'_> {
 #[derive(Debug)]
 pub struct DiskIntervalRows<'a> {
     grid: std::slice::Iter<'a, CounterInterval>,
-    reads: Option<IntervalCursor<'a>>,
-    writes: Option<IntervalCursor<'a>>,
-    ops: Option<IntervalCursor<'a>>,
-    read_bytes: Option<IntervalCursor<'a>>,
-    write_bytes: Option<IntervalCursor<'a>>,
-    active: Option<IntervalCursor<'a>>,
-    idle: Option<IntervalCursor<'a>>,
-    queue_time: Option<IntervalCursor<'a>>,
-    total_time: Option<IntervalCursor<'a>>,
-    read_time: Option<IntervalCursor<'a>>,
-    write_time: Option<IntervalCursor<'a>>,
+    /// By the order of [`COUNTERS`], of those that were recorded.
+    walks: [Option<IntervalCursor<'a>>; COUNTERS.len()],
     /// Those that are not yet passed.
     samples: &'a [PointSample],
 }
@@ -60,16 +55,25 @@ impl Iterator for DiskIntervalRows<'_> {
     fn next(&mut self) -> Option<IntervalRow> {
         let interval = self.grid.next()?;
         let seconds = interval.seconds();
-        let rise = |walk: &mut Option<IntervalCursor<'_>>| walk.as_mut()?.rise(interval);
-        let (reads, writes) = (rise(&mut self.reads), rise(&mut self.writes));
-        let (read_time_s, write_time_s) = (rise(&mut self.read_time), rise(&mut self.write_time));
+        let rises = self.walks.each_mut();
+        let rises = rises.map(|walk| walk.as_mut()?.rise(interval));
+        let [
+            reads,
+            writes,
+            all_ops,
+            read_bytes,
+            write_bytes,
+            active,
+            idle,
+            queue,
+            total,
+            read_time_s,
+            write_time_s,
+        ] = rises;
         let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
-        let all_ops = rise(&mut self.ops);
-        let idle = rise(&mut self.idle).map(|idle| (1.0 - idle / seconds).max(0.0));
-        let active = rise(&mut self.active).map(|active| active / seconds);
-        let integrated = rise(&mut self.queue_time);
-        let total = rise(&mut self.total_time);
-        let integrated = integrated.or(both(read_time_s, write_time_s)).or(total);
+        let idle = idle.map(|idle| (1.0 - idle / seconds).max(0.0));
+        let active = active.map(|active| active / seconds);
+        let integrated = queue.or(both(read_time_s, write_time_s)).or(total);
         let sampled = self.sampled(interval);
         let row = IntervalRow {
             from_unix_ns: interval.from_unix_ns,
@@ -77,8 +81,8 @@ impl Iterator for DiskIntervalRows<'_> {
             ops: both(reads, writes).or(all_ops),
             reads,
             writes,
-            read_bytes: rise(&mut self.read_bytes),
-            write_bytes: rise(&mut self.write_bytes),
+            read_bytes,
+            write_bytes,
             busy: active.or(idle),
             queue: integrated.map(|sum| sum / seconds).or(sampled),
             read_time_s,

@@ -196,13 +196,7 @@ fn utilisation(averages: &DiskAverages) -> Option<ProfileAverage> {
 /// finished operations took.
 fn integrated(averages: &DiskAverages) -> Option<QueueDepthProfile> {
     let of = |metric| averages.figure(metric).map(both);
-    let by_direction = || {
-        let (read, write) = (of(DiskMetric::ReadTime)?, of(DiskMetric::WriteTime)?);
-        Some(ProfileAverage {
-            stochastic: read.stochastic + write.stochastic,
-            time: read.time + write.time,
-        })
-    };
+    let by_direction = || total(averages, [DiskMetric::ReadTime, DiskMetric::WriteTime]);
     let average = of(DiskMetric::QueueTime)
         .or_else(by_direction)
         .or_else(|| of(DiskMetric::TotalTime));

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use plimsoll_core::num::ratio;
 use plimsoll_core::partial::{CounterTotal, CounterTotals, RecordingSummary};
 use plimsoll_core::profile::{DeviceLoad, PoolMember};
-use plimsoll_trace::{DiskAverages, DiskMetric, MetricAverages};
+use plimsoll_trace::{DiskAverages, MetricAverages};
+
+use super::COUNTED;
 
 /// A host, all its recordings together.
 #[derive(Debug, Default)]
@@ -127,20 +129,9 @@ fn over_ns(totals: &CounterTotals) -> u64 {
 
 /// The totals as the averages of one disk, so that its load is that of any profile.
 fn averages(disk: &str, totals: &CounterTotals) -> DiskAverages {
-    let figures = [
-        (DiskMetric::Reads, totals.reads),
-        (DiskMetric::Writes, totals.writes),
-        (DiskMetric::ReadBytes, totals.read_bytes),
-        (DiskMetric::WriteBytes, totals.write_bytes),
-        (DiskMetric::Ops, totals.ops),
-        (DiskMetric::Active, totals.active_ns),
-        (DiskMetric::Idle, totals.idle_ns),
-        (DiskMetric::QueueTime, totals.queue_ns),
-        (DiskMetric::ReadTime, totals.read_time_ns),
-        (DiskMetric::WriteTime, totals.write_time_ns),
-        (DiskMetric::TotalTime, totals.total_time_ns),
-    ];
-    let known = figures.into_iter().filter_map(|(metric, total)| {
+    let mut totals = totals.clone();
+    let totals = COUNTED.into_iter().zip(totals.each_mut());
+    let known = totals.filter_map(|(metric, total)| {
         let CounterTotal { sum, over_ns } = total.filter(|total| total.over_ns > 0)?;
         let seconds = over_ns as f64 / 1e9;
         let whole = match metric.is_seconds() {

@@ -21,12 +21,27 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::partial::{DeviceSummary, PoolSettings, RecordingSummary, RequestsSummary};
-use plimsoll_trace::TraceError;
+use plimsoll_trace::{DiskMetric, TraceError};
 
 use self::members::PoolHost;
 use self::recordings::KnownRecording;
 use self::steps::PoolSteps;
 pub use self::summary::summarise;
+
+/// What is counted of a device, in the order of `CounterTotals::each_mut`.
+const COUNTED: [DiskMetric; 11] = [
+    DiskMetric::Reads,
+    DiskMetric::Writes,
+    DiskMetric::ReadBytes,
+    DiskMetric::WriteBytes,
+    DiskMetric::Ops,
+    DiskMetric::Active,
+    DiskMetric::Idle,
+    DiskMetric::QueueTime,
+    DiskMetric::ReadTime,
+    DiskMetric::WriteTime,
+    DiskMetric::TotalTime,
+];
 
 /// The recordings that were added so far. Memory grows with the hosts, their disks, the steps of
 /// time and the recordings' names, not with their length.

@@ -13,6 +13,7 @@ use plimsoll_trace::{
     CounterSource, DiskAverages, DiskMetric, DiskSeries, OpenRecording, TraceError, each_series,
 };
 
+use super::COUNTED;
 use super::steps::StepCounter;
 use crate::cells::{NEEDED, known_cells};
 use crate::intervals::intervals;
@@ -183,17 +184,9 @@ fn totals(averages: &DiskAverages, notes: &mut Vec<String>) -> CounterTotals {
             over_ns: round_u64(figure.seconds * 1e9),
         })
     };
-    CounterTotals {
-        reads: total(DiskMetric::Reads),
-        writes: total(DiskMetric::Writes),
-        read_bytes: total(DiskMetric::ReadBytes),
-        write_bytes: total(DiskMetric::WriteBytes),
-        ops: total(DiskMetric::Ops),
-        active_ns: total(DiskMetric::Active),
-        idle_ns: total(DiskMetric::Idle),
-        queue_ns: total(DiskMetric::QueueTime),
-        read_time_ns: total(DiskMetric::ReadTime),
-        write_time_ns: total(DiskMetric::WriteTime),
-        total_time_ns: total(DiskMetric::TotalTime),
+    let mut totals = CounterTotals::default();
+    for (place, metric) in totals.each_mut().into_iter().zip(COUNTED) {
+        *place = total(metric);
     }
+    totals
 }

@@ -12,6 +12,7 @@ use plimsoll_core::units::Nanos;
 
 use super::content::TraceContentStats;
 use super::{TraceDevice, TraceTimeBase};
+use crate::fidelity::distance;
 
 /// Bits behind the first by which gaps are put into classes: 64 for each power of two, fine against
 /// those in which gaps are kept.
@@ -347,18 +348,6 @@ impl TraceStats {
             let name = format!("dispersion of requests in {name}");
             Some(FidelityCheck::relative(name, recorded, played, BURST_GATE))
         })
-    }
-}
-
-/// A figure that is 0 when two streams are alike.
-pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> FidelityCheck {
-    FidelityCheck {
-        metric: metric.into(),
-        recorded: 0.0,
-        submitted: error,
-        error,
-        gate,
-        copy: false,
     }
 }
 

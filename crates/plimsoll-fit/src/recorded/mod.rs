@@ -40,7 +40,7 @@ use self::counted::TraceCounters;
 use self::doubts::{TraceValidity, TraceValidityCheck};
 pub(crate) use self::in_flight::InFlightTracker;
 use self::measures::PackedTraceStats;
-pub(crate) use self::measures::{TraceStats, distance};
+pub(crate) use self::measures::TraceStats;
 use self::reliance::DependencyReplayMode;
 pub use self::shuffle::TraceShuffle;
 use self::shuffle::TraceShuffler;

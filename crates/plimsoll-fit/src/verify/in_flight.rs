@@ -14,7 +14,8 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use crate::recorded::{InFlightTracker, distance};
+use crate::fidelity::distance;
+use crate::recorded::InFlightTracker;
 
 /// Most requests that are looked at: their times are held.
 pub(super) const REQUESTS_MAX: usize = 1 << 22;

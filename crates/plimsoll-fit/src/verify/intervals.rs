@@ -2,7 +2,7 @@
 //! Requests counted by intervals, so that what is asked of counters is asked of them, too: the
 //! distribution of rates, periods, and the means of phases.
 
-use plimsoll_core::model::{DirectionLoad, FidelityCheck, ModelInterval};
+use plimsoll_core::model::{FidelityCheck, ModelInterval};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::op::TraceAccess;
@@ -11,6 +11,7 @@ use plimsoll_core::units::Nanos;
 use super::{INTERVALS, of_phases};
 use crate::cells::IntervalGrid;
 use crate::fidelity::{at_bursts, distribution};
+use crate::fit::no_load;
 use crate::phases::PhaseDetection;
 
 /// Rates are compared by the second.
@@ -32,16 +33,11 @@ struct FixedIntervals {
 impl FixedIntervals {
     fn new(length: Nanos, whole: Nanos) -> FixedIntervals {
         let length = Nanos(length.0.max(1));
-        let empty = ModelInterval {
-            length,
-            read: DirectionLoad::default(),
-            write: DirectionLoad::default(),
-        };
         // A last one that is cut short would count as a quiet one; the whole has one at least.
         let n = to_usize((whole.0 / length.0).clamp(1, CELLS_MAX));
         FixedIntervals {
             length,
-            cells: vec![empty; n],
+            cells: no_load(std::iter::repeat_n(length, n)),
         }
     }
 

@@ -10,7 +10,7 @@ use plimsoll_core::num::ratio;
 
 use crate::binned::sorted;
 use crate::cells::{IntervalCursor, IntervalGrid};
-use crate::recorded::distance;
+use crate::fidelity::distance;
 use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict};
 
 /// As widely as dispersion: counters of time are the coarsest there are.

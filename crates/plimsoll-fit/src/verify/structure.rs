@@ -10,7 +10,7 @@ use plimsoll_core::op::TraceAccess;
 use plimsoll_core::table::IntHashMap;
 use plimsoll_core::units::Nanos;
 
-use crate::recorded::distance;
+use crate::fidelity::{difference, distance};
 
 /// Streams that may go on at the same time.
 const STREAMS: usize = 64;
@@ -134,15 +134,12 @@ impl AccessStructure {
         // Both at the levels that the shorter one fills.
         let levels = self.levels().min(other.levels());
         if levels >= LEVELS_MIN {
-            let (recorded, submitted) = (self.slope(levels), other.slope(levels));
-            lines.push(FidelityCheck {
-                metric: "entropy over place and time, bits per level".into(),
-                recorded,
-                submitted,
-                error: submitted - recorded,
-                gate: SLOPE_GATE,
-                copy: false,
-            });
+            lines.push(difference(
+                "entropy over place and time, bits per level",
+                self.slope(levels),
+                other.slope(levels),
+                SLOPE_GATE,
+            ));
         }
         lines
     }

@@ -12,6 +12,7 @@ use plimsoll_core::units::Nanos;
 
 use super::in_flight::{self, InFlightShares, TraceLatencies};
 use crate::bursts::median_length_s;
+use crate::fit;
 
 /// Most operations of a model that are played; of a longer one the first part counts.
 const OPS_MAX: usize = 50_000_000;
@@ -111,7 +112,14 @@ impl FidelityLoad<'_> {
     /// Counts one play in these intervals.
     pub(super) fn count(&self, layout: &[Nanos], seed: Seed) -> FidelityLoadCounts {
         match self {
-            FidelityLoad::Model(model) => of_model(model, layout, seed),
+            FidelityLoad::Model(model) => {
+                let cells = fit::count(played(model, seed), empty(layout), OPS_MAX);
+                let is_whole = cells.len() == layout.len();
+                FidelityLoadCounts {
+                    recorded: if is_whole { usize::MAX } else { cells.len() },
+                    cells,
+                }
+            }
             FidelityLoad::Steady(jobs) => FidelityLoadCounts {
                 cells: of_jobs(jobs, layout, seed),
                 recorded: usize::MAX,
@@ -162,47 +170,12 @@ fn played(model: &WorkloadModel, seed: Seed) -> impl Iterator<Item = OpRequest> 
     )
 }
 
-fn empty(length: Nanos) -> ModelInterval {
-    ModelInterval {
-        length,
-        read: DirectionLoad::default(),
-        write: DirectionLoad::default(),
-    }
-}
-
-fn of_model(model: &WorkloadModel, layout: &[Nanos], seed: Seed) -> FidelityLoadCounts {
-    let mut cells: Vec<ModelInterval> = layout.iter().map(|length| empty(*length)).collect();
-    let (mut at, mut end) = (0, layout.first().copied().unwrap_or_default());
-    let mut ops = 0;
-    // Requests come in order, so the intervals are walked once. One at the very end of an interval
-    // belongs to the next.
-    for request in played(model, seed) {
-        while request.intended_at >= end && at + 1 < cells.len() {
-            at += 1;
-            end = end + cells[at].length;
-        }
-        // The last interval takes what rounding put at its end, not what is left of the model.
-        if request.intended_at > end {
-            break;
-        }
-        ops += 1;
-        if ops > OPS_MAX {
-            cells.truncate(at);
-            let recorded = at;
-            return FidelityLoadCounts { cells, recorded };
-        }
-        if let Some(cell) = cells.get_mut(at) {
-            cell.count(&request);
-        }
-    }
-    FidelityLoadCounts {
-        cells,
-        recorded: usize::MAX,
-    }
+fn empty(layout: &[Nanos]) -> Vec<ModelInterval> {
+    fit::no_load(layout.iter().copied())
 }
 
 fn of_jobs(jobs: &[ConstantRateLoad], layout: &[Nanos], seed: Seed) -> Vec<ModelInterval> {
-    let mut cells: Vec<ModelInterval> = layout.iter().map(|length| empty(*length)).collect();
+    let mut cells = empty(layout);
     for (job, number) in jobs.iter().zip(0..) {
         let mut rng = Rng::new(seed.derive("steady", number));
         let mut reads = ConstantRateStream::new(job.read, job.poisson);
