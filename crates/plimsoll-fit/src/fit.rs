@@ -18,10 +18,9 @@ use crate::cells::{IntervalGrid, cells, long_step};
 use crate::fidelity::fidelity;
 use crate::phases::PhaseDetection;
 use crate::profile::profile;
-use plimsoll_trace::CounterSource;
-use plimsoll_trace::RecordingWindow;
-use plimsoll_trace::TraceError;
-use plimsoll_trace::{DiskMetric, DiskSeries, IntervalVerdict};
+use plimsoll_trace::{
+    CounterSource, DiskMetric, DiskSeries, IntervalVerdict, RecordingWindow, TraceError,
+};
 
 /// Fewest intervals that make a model.
 const INTERVALS_MIN: u64 = 2;

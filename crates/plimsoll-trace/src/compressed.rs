@@ -26,6 +26,11 @@ const READ_BYTES: usize = 64 << 10;
 /// Bytes that identify every method.
 const MAGIC_BYTES: usize = 6;
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
+/// Of the predecessor of xz, which PCP used once.
+const LZMA_MAGIC: &[u8] = &[0x5d, 0, 0];
+const BZIP2_MAGIC: &[u8] = b"BZh";
+const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
+const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// Most frames in a row of a zstd file that hold nothing.
 const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
@@ -49,47 +54,27 @@ pub(crate) fn decompressed(
         .by_ref()
         .take(MAGIC_BYTES as u64)
         .read_to_end(&mut magic)?;
-    let method = Method::of(&magic);
-    let whole = Cursor::new(magic).chain(input);
-    let Some(method) = method else {
+    let is = |method: &[u8]| magic.starts_with(method);
+    let whole = Cursor::new(magic.clone()).chain(input);
+    if ![XZ_MAGIC, LZMA_MAGIC, BZIP2_MAGIC, GZIP_MAGIC, ZSTD_MAGIC]
+        .into_iter()
+        .any(is)
+    {
         return Ok(Box::new(whole));
-    };
-    let whole = BufReader::with_capacity(READ_BYTES, whole);
-    Ok(match method {
-        Method::Xz => Box::new(Xz(Some(XzDecoder::new_stream(whole, xz_stream()?)))),
-        Method::Lzma => {
-            let stream = Stream::new_lzma_decoder(REMEMBERED_BYTES_MAX)?;
-            Box::new(XzDecoder::new_stream(whole, stream))
-        }
-        Method::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
-        Method::Gzip => Box::new(MultiGzDecoder::new(whole)),
-        Method::Zstd => Box::new(Zstd::new(whole)),
-    })
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Method {
-    Xz,
-    /// The predecessor of xz, which PCP used once.
-    Lzma,
-    Bzip2,
-    Gzip,
-    Zstd,
-}
-
-impl Method {
-    fn of(magic: &[u8]) -> Option<Method> {
-        const LZMA: &[u8] = &[0x5d, 0, 0];
-        let begins = |with: &[u8]| magic.starts_with(with);
-        match () {
-            () if begins(XZ_MAGIC) => Some(Method::Xz),
-            () if begins(LZMA) => Some(Method::Lzma),
-            () if begins(b"BZh") => Some(Method::Bzip2),
-            () if begins(b"\x1f\x8b") => Some(Method::Gzip),
-            () if begins(b"\x28\xb5\x2f\xfd") => Some(Method::Zstd),
-            () => None,
-        }
     }
+    let whole = BufReader::with_capacity(READ_BYTES, whole);
+    Ok(if is(XZ_MAGIC) {
+        Box::new(Xz(Some(XzDecoder::new_stream(whole, xz_stream()?))))
+    } else if is(LZMA_MAGIC) {
+        let stream = Stream::new_lzma_decoder(REMEMBERED_BYTES_MAX)?;
+        Box::new(XzDecoder::new_stream(whole, stream))
+    } else if is(BZIP2_MAGIC) {
+        Box::new(MultiBzDecoder::new(whole))
+    } else if is(GZIP_MAGIC) {
+        Box::new(MultiGzDecoder::new(whole))
+    } else {
+        Box::new(Zstd::new(whole))
+    })
 }
 
 /// A decoder of one stream of xz.

@@ -2,8 +2,7 @@
 //! What a stream of requests asks for, whenever it does: kinds, sizes and places.
 
 use plimsoll_core::num::{ratio, saturating_u32, to_usize};
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::profile::SizeCount;
 use plimsoll_core::table::IntHashMap;
 

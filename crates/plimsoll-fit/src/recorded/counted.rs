@@ -3,15 +3,14 @@
 
 use std::ops::Range;
 
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::units::Nanos;
 
-use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
 use plimsoll_trace::{
-    CounterReadState, CounterSource, RecordingDetail, RecordingInfo, TraceError, TraceSource,
+    CounterInterval, CounterReadState, CounterSource, DiskMetric, DiskSeries, IntervalVerdict,
+    MetricSeries, RecordingDetail, RecordingInfo, RecordingTimes, RecordingWindow, TraceError,
+    TraceSource,
 };
-use plimsoll_trace::{RecordingTimes, RecordingWindow};
 
 /// Most intervals of one recording: more than any that is read here asks for.
 const INTERVALS_MAX: u64 = 1 << 20;

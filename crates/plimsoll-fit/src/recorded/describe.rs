@@ -6,8 +6,7 @@ use std::collections::BinaryHeap;
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{floor_u64, ratio, to_usize};
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::profile::{
     AccessSkew, DeviceKind, DeviceLoad, DeviceRanking, DiskProfile, InFlightStats, KindProfile,
     MissRatio, RecordingProfile, RequestsProfile, TimeDistribution,
@@ -20,9 +19,9 @@ use super::reuse::BLOCK_BYTES;
 use super::streams::SequentialStreamFinder;
 use super::touched::WorkingSetTracker;
 use super::{INTERVAL_MIN, TraceDevice, TraceSurvey, TraceTimeBase, each};
-use plimsoll_trace::DiskSeries;
-use plimsoll_trace::TraceError;
-use plimsoll_trace::{CounterSource, RecordingCapabilities, RecordingDetail, TraceSource};
+use plimsoll_trace::{
+    CounterSource, DiskSeries, RecordingCapabilities, RecordingDetail, TraceError, TraceSource,
+};
 
 /// Sizes that are listed one by one.
 const SIZES_MAX: usize = 16;

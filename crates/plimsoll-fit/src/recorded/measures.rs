@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use plimsoll_core::model::{FidelityCheck, PackedRequests};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::profile::ArrivalDispersion;
 use plimsoll_core::units::Nanos;
 

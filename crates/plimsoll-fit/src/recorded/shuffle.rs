@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 

@@ -3,8 +3,7 @@
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::profile::SequentialRunStats;
 use plimsoll_core::units::Nanos;
 

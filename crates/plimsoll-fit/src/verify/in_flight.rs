@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use plimsoll_core::model::{FidelityCheck, PackedReplay, PackedRequests, ReplayAddressSpace};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::units::Nanos;
 
 use crate::fidelity::distance;

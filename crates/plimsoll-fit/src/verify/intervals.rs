@@ -4,8 +4,7 @@
 
 use plimsoll_core::model::{FidelityCheck, ModelInterval};
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::units::Nanos;
 
 use super::{INTERVALS, of_phases};

@@ -39,12 +39,11 @@ use crate::recorded::{
     InFlightTracker, TraceDevice, TraceStats, TraceSurvey, TraceTickSpreader, TraceTimeBase,
     count_requests, device_of, each, ends_without_date, survey_part,
 };
-use plimsoll_trace::DeviceChoices;
-use plimsoll_trace::TraceError;
 use plimsoll_trace::requests::TraceSorter;
-use plimsoll_trace::{CounterSource, TraceSource};
-use plimsoll_trace::{OpenRecording, open};
-use plimsoll_trace::{RecordingTimes, RecordingWindow};
+use plimsoll_trace::{
+    CounterSource, OpenRecording, RecordingTimes, RecordingWindow, TraceSource, open,
+};
+use plimsoll_trace::{DeviceChoices, TraceError};
 
 /// Seeds of the two plays. Any two would do; fixed ones make verifications repeatable.
 const SEEDS: [Seed; 2] = [Seed(0x706c_696d_736f_6c6c), Seed(0x6c6c_6f73_6d69_6c70)];

@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 
 use plimsoll_core::model::{FidelityCheck, ZONE_BYTES};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::OpKind;
-use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, TraceAccess};
 use plimsoll_core::table::IntHashMap;
 use plimsoll_core::units::Nanos;
 

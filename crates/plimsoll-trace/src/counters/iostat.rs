@@ -79,7 +79,7 @@ impl IostatText {
         };
         if let Some(start) = start_of(line) {
             self.reports.restart(scan);
-            host(start, scan, &mut self.reports);
+            self.reports.day = scan.heading(start);
             *self = IostatText {
                 reports: std::mem::take(&mut self.reports),
                 empty: Some(0),
@@ -184,16 +184,4 @@ fn start_of(line: &[u8]) -> Option<&[u8]> {
     }
     let at = line.windows(START.len()).position(|part| part == START)?;
     line.ends_with(b" CPU)").then(|| &line[at..])
-}
-
-fn host(line: &[u8], scan: &mut CounterScan<'_>, reports: &mut PrintedReports) {
-    let mut words = words(line);
-    if let Some(name) = words.nth(2) {
-        let name = String::from_utf8_lossy(name);
-        scan.told.host = name.trim_matches(['(', ')']).into();
-    }
-    if let Some(date) = words.next() {
-        let midnight = [date, b" 00:00:00"].concat();
-        reports.day = scan.local(&midnight);
-    }
 }

@@ -108,13 +108,7 @@ fn scan(input: &mut RecordingInput, scan: &mut CounterScan<'_>) -> Result<(), Tr
                 scan.gap();
             }
             clock = SarClock::default();
-            let mut words = words(line).skip(2);
-            if let Some(name) = words.next() {
-                let name = String::from_utf8_lossy(name);
-                scan.told.host = name.trim_matches(['(', ')']).into();
-            }
-            let midnight = words.next().map(|date| [date, b" 00:00:00"].concat());
-            if let Some(at) = midnight.and_then(|midnight| scan.local(&midnight)) {
+            if let Some(at) = scan.heading(line) {
                 (clock.midnight_ns, scan.told.lacks_date) = (at, false);
             }
             return Ok(());

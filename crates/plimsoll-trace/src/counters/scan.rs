@@ -10,6 +10,7 @@ use super::meaning::{DiskRowValues, rates};
 use crate::error::{RecordingDamage, TraceError};
 use crate::input::{RecordingInput, WrongLines};
 use crate::series::DiskMetric;
+use crate::text::words;
 
 /// How the values of a row are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +149,15 @@ impl<'g> CounterScan<'g> {
         let instant = self.instant(text);
         self.told.lacks_zone = lacked_zone;
         instant
+    }
+
+    /// Takes the host out of the line with which programs of sysstat begin, `Linux 6.18 (vm)  11/21/26 …`;
+    /// returns the beginning of its day.
+    pub(super) fn heading(&mut self, line: &[u8]) -> Option<u64> {
+        let mut words = words(line).skip(2);
+        let name = String::from_utf8_lossy(words.next()?);
+        self.told.host = name.trim_matches(['(', ')']).into();
+        self.local(&[words.next()?, b" 00:00:00"].concat())
     }
 
     pub(super) fn warn_once(&mut self, sentence: &str) {

@@ -58,52 +58,38 @@ impl PcpDeviceKind {
         }
     }
 
+    /// The layer of its devices, how the names of its metrics begin, the domain of its devices, and the
+    /// agent's cluster of its metrics.
+    fn row(self) -> (Option<DeviceKind>, &'static str, u32, u32) {
+        use DeviceKind::{DeviceMapper, Md, Multipath, Partition};
+        match self {
+            PcpDeviceKind::Disks => (None, "disk.dev.", AGENT | 1, 0),
+            PcpDeviceKind::Partitions => (Some(Partition), "disk.partitions.", AGENT | 10, 10),
+            PcpDeviceKind::Volumes => (Some(DeviceMapper), "disk.dm.", AGENT | 24, 54),
+            PcpDeviceKind::Arrays => (Some(Md), "disk.md.", AGENT | 25, 59),
+            PcpDeviceKind::WorldWide => (Some(Multipath), "disk.wwid.", AGENT | 42, 92),
+            PcpDeviceKind::Totals => (None, "disk.all.", NO_DOMAIN, 0),
+        }
+    }
+
     /// The layer of its devices; `None` where it says no more than names do.
     pub(super) fn layer(self) -> Option<DeviceKind> {
-        match self {
-            PcpDeviceKind::Disks | PcpDeviceKind::Totals => None,
-            PcpDeviceKind::Partitions => Some(DeviceKind::Partition),
-            PcpDeviceKind::Volumes => Some(DeviceKind::DeviceMapper),
-            PcpDeviceKind::Arrays => Some(DeviceKind::Md),
-            PcpDeviceKind::WorldWide => Some(DeviceKind::Multipath),
-        }
+        self.row().0
     }
 
     /// How the names of its metrics begin.
     pub(super) fn prefix(self) -> &'static str {
-        match self {
-            PcpDeviceKind::Disks => "disk.dev.",
-            PcpDeviceKind::Partitions => "disk.partitions.",
-            PcpDeviceKind::Volumes => "disk.dm.",
-            PcpDeviceKind::Arrays => "disk.md.",
-            PcpDeviceKind::WorldWide => "disk.wwid.",
-            PcpDeviceKind::Totals => "disk.all.",
-        }
+        self.row().1
     }
 
     /// The domain of its devices.
     pub(super) fn domain(self) -> u32 {
-        AGENT
-            | match self {
-                PcpDeviceKind::Disks => 1,
-                PcpDeviceKind::Partitions => 10,
-                PcpDeviceKind::Volumes => 24,
-                PcpDeviceKind::Arrays => 25,
-                PcpDeviceKind::WorldWide => 42,
-                PcpDeviceKind::Totals => return NO_DOMAIN,
-            }
+        self.row().2
     }
 
     /// The number of a metric by its place in the agent's cluster of this family.
     fn number(self, item: u32) -> u32 {
-        let cluster = match self {
-            PcpDeviceKind::Disks | PcpDeviceKind::Totals => 0,
-            PcpDeviceKind::Partitions => 10,
-            PcpDeviceKind::Volumes => 54,
-            PcpDeviceKind::Arrays => 59,
-            PcpDeviceKind::WorldWide => 92,
-        };
-        AGENT | cluster << 10 | item
+        AGENT | self.row().3 << 10 | item
     }
 }
 

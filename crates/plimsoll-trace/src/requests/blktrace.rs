@@ -76,33 +76,26 @@ impl BlktraceLayout {
         if self.version == 7 { 48 } else { 64 }
     }
 
-    fn u64_at(self, record: &[u8], at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&record[at..at + 8]);
-        if self.is_big_endian {
-            u64::from_be_bytes(word)
-        } else {
-            u64::from_le_bytes(word)
+    /// The bytes of a number, the highest first.
+    fn number<const BYTES: usize>(self, record: &[u8], at: usize) -> [u8; BYTES] {
+        let mut number = [0; BYTES];
+        number.copy_from_slice(&record[at..at + BYTES]);
+        if !self.is_big_endian {
+            number.reverse();
         }
+        number
+    }
+
+    fn u64_at(self, record: &[u8], at: usize) -> u64 {
+        u64::from_be_bytes(self.number(record, at))
     }
 
     fn u32_at(self, record: &[u8], at: usize) -> u32 {
-        let mut word = [0; 4];
-        word.copy_from_slice(&record[at..at + 4]);
-        if self.is_big_endian {
-            u32::from_be_bytes(word)
-        } else {
-            u32::from_le_bytes(word)
-        }
+        u32::from_be_bytes(self.number(record, at))
     }
 
     fn u16_at(self, record: &[u8], at: usize) -> u16 {
-        let word = [record[at], record[at + 1]];
-        if self.is_big_endian {
-            u16::from_be_bytes(word)
-        } else {
-            u16::from_le_bytes(word)
-        }
+        u16::from_be_bytes(self.number(record, at))
     }
 
     fn record(self, bytes: &[u8]) -> BlktraceRecord {

@@ -30,60 +30,55 @@ const MICROS: u64 = 1_000;
 /// Codes of commands that are counted each.
 const CODES_MAX: usize = 256;
 
+/// Where things stand in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum VscsiVersion {
-    One,
-    Two,
+struct VscsiVersion {
+    number: u8,
+    record_bytes: usize,
+    /// The version is behind the command.
+    command_at: usize,
+    length_at: usize,
+    /// `None`: it has no response times.
+    took_at: Option<usize>,
 }
+
+const VERSIONS: [VscsiVersion; 2] = [
+    VscsiVersion {
+        number: 1,
+        record_bytes: 32,
+        command_at: 12,
+        length_at: 4,
+        took_at: None,
+    },
+    VscsiVersion {
+        number: 2,
+        record_bytes: 40,
+        command_at: 0,
+        length_at: 8,
+        took_at: Some(32),
+    },
+];
 
 impl VscsiVersion {
     fn of(head: &[u8]) -> Option<VscsiVersion> {
-        let is = |version: VscsiVersion| {
-            let mut first_two = head.chunks_exact(version.record_bytes()).take(2).peekable();
+        let is = |version: &VscsiVersion| {
+            let mut first_two = head.chunks_exact(version.record_bytes).take(2).peekable();
             first_two.peek().is_some() && first_two.all(|record| version.is_of(record))
         };
-        [VscsiVersion::One, VscsiVersion::Two]
-            .into_iter()
-            .find(|v| is(*v))
-    }
-
-    fn record_bytes(self) -> usize {
-        match self {
-            VscsiVersion::One => 32,
-            VscsiVersion::Two => 40,
-        }
-    }
-
-    /// Where the command stands; the version is behind it.
-    fn command_at(self) -> usize {
-        match self {
-            VscsiVersion::One => 12,
-            VscsiVersion::Two => 0,
-        }
-    }
-
-    /// Where the length stands.
-    fn length_at(self) -> usize {
-        match self {
-            VscsiVersion::One => 4,
-            VscsiVersion::Two => 8,
-        }
+        VERSIONS.into_iter().find(is)
     }
 
     fn is_of(self, record: &[u8]) -> bool {
-        let number = match self {
-            VscsiVersion::One => 1,
-            VscsiVersion::Two => 2,
-        };
-        record[self.command_at() + 2..][..2] == [0, number]
+        record[self.command_at + 2..][..2] == [0, self.number]
     }
 }
 
 fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
-    let version = VscsiVersion::of(input.head()).unwrap_or(VscsiVersion::One);
-    let (format, base) = match version {
-        VscsiVersion::One => ("vscsiStats command trace, version 1", UNTIMED),
-        VscsiVersion::Two => ("vscsiStats command trace, version 2", TIMED),
+    let version = VscsiVersion::of(input.head()).unwrap_or(VERSIONS[0]);
+    let format = format!("vscsiStats command trace, version {}", version.number);
+    let base = match version.took_at {
+        Some(_) => TIMED,
+        None => UNTIMED,
     };
     let carries = RecordingCapabilities {
         resolution: Nanos(MICROS),
@@ -120,27 +115,27 @@ enum VscsiRecord {
 
 /// A whole record, or why it is none.
 fn decode(version: VscsiVersion, record: &[u8]) -> Result<VscsiRecord, &'static str> {
-    if record.len() < version.record_bytes() {
+    if record.len() < version.record_bytes {
         return Err("the last record is cut short");
     }
     if !version.is_of(record) {
         return Err("a record is of another version than the first");
     }
     let u64_at = |at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| record[at + i]));
-    let length_at = version.length_at();
-    let bytes = u32::from_le_bytes([0, 1, 2, 3].map(|i| record[length_at + i]));
+    let bytes = u32::from_le_bytes([0, 1, 2, 3].map(|i| record[version.length_at + i]));
     let (block, us) = (u64_at(16), u64_at(24));
     let nanos = |us: u64| us.checked_mul(MICROS).map(Nanos);
-    let took = match version {
-        VscsiVersion::One => None,
-        VscsiVersion::Two => Some(nanos(u64_at(32)).ok_or("a response time is beyond any wait")?),
+    let took = version.took_at.map(|at| nanos(u64_at(at)));
+    let took = match took {
+        Some(took) => Some(took.ok_or("a response time is beyond any wait")?),
+        None => None,
     };
     let offset = block
         .checked_mul(SECTOR_BYTES)
         .ok_or("a block number is beyond any disk")?;
     let at = nanos(us).ok_or("a time is beyond any clock")?;
-    let command_at = version.command_at();
-    let command = u16::from_le_bytes([record[command_at], record[command_at + 1]]);
+    let command = [0, 1].map(|i| record[version.command_at + i]);
+    let command = u16::from_le_bytes(command);
     Ok(match kind(command) {
         Some(kind) => VscsiRecord::Request(TraceRequest {
             at,
@@ -169,7 +164,7 @@ impl VscsiReader {
     /// Reads one record; `false` at the end.
     fn step(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let offset = self.input.offset();
-        let record = self.input.take(self.version.record_bytes())?;
+        let record = self.input.take(self.version.record_bytes)?;
         if record.is_empty() {
             return Ok(false);
         }
