@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::text::{nanos, whole, words};
+use crate::text::{columns, nanos, whole, words};
 
 /// An instant that was read from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,14 +240,11 @@ impl TimestampFields {
         let Some(separator) = word.iter().find(|byte| b"-/.".contains(byte)) else {
             return false;
         };
-        let mut parts = word.split(|byte| byte == separator);
-        let (Some(a), Some(b), Some(c), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let Some(parts) = columns::<3>(word, *separator) else {
             return false;
         };
-        let is_year_first = a.len() == 4;
-        let (Some(a), Some(b), Some(c)) = (whole(a), whole(b), whole(c)) else {
+        let is_year_first = parts[0].len() == 4;
+        let [Some(a), Some(b), Some(c)] = parts.map(whole) else {
             return false;
         };
         // Some locales have dots in times, too; those come second.
@@ -272,10 +269,7 @@ impl TimestampFields {
         let (time, offset) = word.split_at(offset.unwrap_or(word.len()));
         let is_dotted = time.len() == 8 && !time.contains(&b':');
         let separator = if is_dotted { b'.' } else { b':' };
-        let mut parts = time.split(|byte| *byte == separator);
-        let (Some(hours), Some(minutes), Some(seconds), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let Some([hours, minutes, seconds]) = columns::<3>(time, separator) else {
             return false;
         };
         // Some locales have a comma before the fraction.

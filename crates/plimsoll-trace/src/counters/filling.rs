@@ -196,6 +196,15 @@ impl FillingColumn {
         column
     }
 
+    fn interval(&mut self, from: u64, to: u64, difference: f64, verdict: IntervalVerdict) {
+        self.into.interval(CounterInterval {
+            from_unix_ns: from,
+            to_unix_ns: to,
+            difference,
+            verdict,
+        });
+    }
+
     fn sample(&mut self, at: u64, value: f64) -> bool {
         if self.last.is_some_and(|last| at <= last) {
             return false;
@@ -232,12 +241,7 @@ impl FillingColumn {
             let wrapped = (self.total < WRAPS_AT).then_some((rise + WRAPS_AT) * unit);
             (0.0, IntervalVerdict::WentDown { as_wrap: wrapped })
         };
-        self.into.interval(CounterInterval {
-            from_unix_ns: self.at_unix_ns,
-            to_unix_ns: at,
-            difference,
-            verdict,
-        });
+        self.interval(self.at_unix_ns, at, difference, verdict);
         (self.at_unix_ns, self.total, self.after_gap) = (at, total, false);
         true
     }
@@ -248,19 +252,9 @@ impl FillingColumn {
             return false;
         }
         if let Some(last) = self.last.filter(|last| *last < from) {
-            self.into.interval(CounterInterval {
-                from_unix_ns: last,
-                to_unix_ns: from,
-                difference: 0.0,
-                verdict: IntervalVerdict::Gap,
-            });
+            self.interval(last, from, 0.0, IntervalVerdict::Gap);
         }
-        self.into.interval(CounterInterval {
-            from_unix_ns: from,
-            to_unix_ns: at,
-            difference,
-            verdict: IntervalVerdict::Kept,
-        });
+        self.interval(from, at, difference, IntervalVerdict::Kept);
         (self.last, self.after_gap) = (Some(at), false);
         true
     }
@@ -273,12 +267,7 @@ impl FillingColumn {
             if hole <= CLOCK_STEP_NS.min(at.saturating_sub(from)) && !self.after_gap {
                 begin = last;
             } else if hole > 0 {
-                self.into.interval(CounterInterval {
-                    from_unix_ns: last,
-                    to_unix_ns: from,
-                    difference: 0.0,
-                    verdict: IntervalVerdict::Gap,
-                });
+                self.interval(last, from, 0.0, IntervalVerdict::Gap);
                 self.last = Some(from);
             }
             begin = begin.max(self.last.unwrap_or(begin));
@@ -286,12 +275,8 @@ impl FillingColumn {
         if at <= begin {
             return false;
         }
-        self.into.interval(CounterInterval {
-            from_unix_ns: begin,
-            to_unix_ns: at,
-            difference: per_s * (at - begin) as f64 / 1e9,
-            verdict: IntervalVerdict::Kept,
-        });
+        let difference = per_s * (at - begin) as f64 / 1e9;
+        self.interval(begin, at, difference, IntervalVerdict::Kept);
         self.last = Some(at);
         self.after_gap = false;
         true

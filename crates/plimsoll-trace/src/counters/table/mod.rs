@@ -168,8 +168,7 @@ fn name(cell: &[u8]) -> String {
 /// `12,5`.
 fn has_decimal_commas(head: &[u8], separator: u8) -> bool {
     let is_one = |cell: &[u8]| {
-        let mut parts = cell.split(|byte| *byte == b',');
-        let (Some(whole), Some(fraction), None) = (parts.next(), parts.next(), parts.next()) else {
+        let Some([whole, fraction]) = crate::text::columns::<2>(cell, b',') else {
             return false;
         };
         let is_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
