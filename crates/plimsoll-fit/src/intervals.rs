@@ -7,6 +7,10 @@ mod table;
 #[cfg(feature = "parquet")]
 pub use table::IntervalTable;
 
+use DiskMetric::{
+    Active, Idle, InFlight, Ops, QueueLength, QueueTime, ReadBytes, ReadTime, Reads, TotalTime,
+    WriteBytes, WriteTime, Writes,
+};
 use plimsoll_core::profile::IntervalRow;
 
 use crate::cells::{IntervalCursor, is_plausible};
@@ -14,23 +18,14 @@ use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, PointSample};
 
 /// The counters that a row is made of.
 const COUNTERS: [DiskMetric; 11] = [
-    DiskMetric::Reads,
-    DiskMetric::Writes,
-    DiskMetric::Ops,
-    DiskMetric::ReadBytes,
-    DiskMetric::WriteBytes,
-    DiskMetric::Active,
-    DiskMetric::Idle,
-    DiskMetric::QueueTime,
-    DiskMetric::TotalTime,
-    DiskMetric::ReadTime,
-    DiskMetric::WriteTime,
+    Reads, Writes, Ops, ReadBytes, WriteBytes, Active, Idle, QueueTime, TotalTime, ReadTime,
+    WriteTime,
 ];
 
 /// The intervals of a disk in order of time, those that do not count included: they are empty.
 #[must_use]
 pub fn intervals(series: &DiskSeries) -> DiskIntervalRows<'_> {
-    let samples = [DiskMetric::QueueLength, DiskMetric::InFlight];
+    let samples = [QueueLength, InFlight];
     let samples = samples.iter().find_map(|metric| series.column(*metric));
     DiskIntervalRows {
         grid: series.grid().iter(),

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The profile of a series: what a fit and a description print.
 
+use DiskMetric::{
+    Active, DiscardBytes, Discards, Flushes, Idle, InFlight, Ops, QueueLength, QueueTime,
+    ReadBytes, ReadMerges, ReadTime, Reads, TotalTime, WriteBytes, WriteMerges, WriteTime, Writes,
+};
 use plimsoll_core::model::{BurstPattern, IoDirection, ModelInterval, ModelPhase};
 use plimsoll_core::num::ratio;
 use plimsoll_core::profile::{
@@ -24,8 +28,7 @@ pub(crate) fn profile(
     let averages = &DiskAverages::of(series);
     let figures = IoDirection::BOTH.map(|direction| DirectionFigures::of(averages, direction));
     let figures = || figures.iter().flatten();
-    let ops_per_s = total(averages, [DiskMetric::Reads, DiskMetric::Writes])
-        .or(averages.figure(DiskMetric::Ops).map(both));
+    let ops_per_s = total(averages, [Reads, Writes]).or(averages.figure(Ops).map(both));
     let utilisation = utilisation(averages);
     let busy_ms_per_op = utilisation
         .zip(ops_per_s.filter(|ops| ops.time > 0.0))
@@ -38,7 +41,7 @@ pub(crate) fn profile(
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
         ops_per_s,
-        bytes_per_s: total(averages, [DiskMetric::ReadBytes, DiskMetric::WriteBytes]),
+        bytes_per_s: total(averages, [ReadBytes, WriteBytes]),
         directions: figures()
             .map(|f| f.profile(&cells.cells, ops_per_s))
             .collect(),
@@ -65,11 +68,11 @@ fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<ProfileAve
 
 /// What is counted and not played, in the words of reports.
 pub(crate) const OTHERS: [(DiskMetric, &str); 5] = [
-    (DiskMetric::Flushes, "flushes"),
-    (DiskMetric::Discards, "discards"),
-    (DiskMetric::DiscardBytes, "discarded bytes"),
-    (DiskMetric::ReadMerges, "merged reads"),
-    (DiskMetric::WriteMerges, "merged writes"),
+    (Flushes, "flushes"),
+    (Discards, "discards"),
+    (DiscardBytes, "discarded bytes"),
+    (ReadMerges, "merged reads"),
+    (WriteMerges, "merged writes"),
 ];
 
 /// Those of them that there were.
@@ -100,19 +103,19 @@ fn points(series: &DiskSeries) -> Vec<ProfilePoint> {
 pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
     let time = |metric| averages.figure(metric).map(|figure| figure.time);
     let sum = |a, b| total(averages, [a, b]).map(|sum| sum.time);
-    let told = sum(DiskMetric::Reads, DiskMetric::Writes);
-    let ops_per_s = told.or(time(DiskMetric::Ops));
+    let told = sum(Reads, Writes);
+    let ops_per_s = told.or(time(Ops));
     let some_ops = ops_per_s.filter(|ops| *ops > 0.0);
     let quotient = |part: Option<f64>| Some(part? / some_ops?);
-    let took = sum(DiskMetric::ReadTime, DiskMetric::WriteTime).or(time(DiskMetric::TotalTime));
+    let took = sum(ReadTime, WriteTime).or(time(TotalTime));
     let queue = integrated(averages).map(|queue| queue.average.time);
     DeviceLoad {
         name: averages.disk.clone(),
         layer: DeviceKind::Disk,
         counted_again: false,
         ops_per_s,
-        read_share: quotient(time(DiskMetric::Reads)),
-        bytes_per_s: sum(DiskMetric::ReadBytes, DiskMetric::WriteBytes),
+        read_share: quotient(time(Reads)),
+        bytes_per_s: sum(ReadBytes, WriteBytes),
         busy: utilisation(averages).map(|busy| busy.time),
         queue,
         response_ms: quotient(took.or(queue)).map(|seconds| seconds * 1e3),
@@ -129,8 +132,8 @@ impl DirectionFigures {
     /// `None` when nothing of this direction was recorded.
     fn of(averages: &DiskAverages, direction: IoDirection) -> Option<Self> {
         let (ops, bytes) = match direction {
-            IoDirection::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
-            IoDirection::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
+            IoDirection::Read => (Reads, ReadBytes),
+            IoDirection::Write => (Writes, WriteBytes),
         };
         let figure = |metric| averages.figure(metric).map(both);
         let figures = DirectionFigures {
@@ -181,9 +184,9 @@ fn both(averages: MetricAverages) -> ProfileAverage {
 }
 
 fn utilisation(averages: &DiskAverages) -> Option<ProfileAverage> {
-    let active = averages.figure(DiskMetric::Active).map(both);
+    let active = averages.figure(Active).map(both);
     active.or_else(|| {
-        let idle = averages.figure(DiskMetric::Idle)?;
+        let idle = averages.figure(Idle)?;
         // Idle time is sampled a little later than the clock, so it may pass the interval.
         Some(ProfileAverage {
             stochastic: (1.0 - idle.stochastic).max(0.0),
@@ -196,10 +199,10 @@ fn utilisation(averages: &DiskAverages) -> Option<ProfileAverage> {
 /// finished operations took.
 fn integrated(averages: &DiskAverages) -> Option<QueueDepthProfile> {
     let of = |metric| averages.figure(metric).map(both);
-    let by_direction = || total(averages, [DiskMetric::ReadTime, DiskMetric::WriteTime]);
-    let average = of(DiskMetric::QueueTime)
+    let by_direction = || total(averages, [ReadTime, WriteTime]);
+    let average = of(QueueTime)
         .or_else(by_direction)
-        .or_else(|| of(DiskMetric::TotalTime));
+        .or_else(|| of(TotalTime));
     average.map(|average| QueueDepthProfile {
         average,
         source: QueueSource::Integrated,
@@ -210,8 +213,8 @@ fn integrated(averages: &DiskAverages) -> Option<QueueDepthProfile> {
 /// What was seen of the queue at instants, where nothing better was recorded.
 fn sampled(series: &DiskSeries) -> Option<QueueDepthProfile> {
     let sampled = series
-        .column(DiskMetric::QueueLength)
-        .or_else(|| series.column(DiskMetric::InFlight))?;
+        .column(QueueLength)
+        .or_else(|| series.column(InFlight))?;
     let averages = sampled.averages()?;
     let n = averages.count as f64;
     let squares: f64 = sampled

@@ -7,6 +7,9 @@
 //! time busy. `SEP` ends a report; `RESET` says that the next is since the machine was started: it is left
 //! out.
 
+use DiskMetric::{
+    Active, DiscardBytes, Discards, InFlight, QueueTime, ReadBytes, Reads, WriteBytes, Writes,
+};
 use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::units::Nanos;
 
@@ -34,14 +37,14 @@ const LABELS: [(&[u8], DeviceKind); 3] = [
 ];
 /// Numbers behind the name: the figure, and base units of one.
 const FIGURES: [(DiskMetric, f64); 8] = [
-    (DiskMetric::Active, 0.001),
-    (DiskMetric::Reads, 1.0),
-    (DiskMetric::ReadBytes, 512.0),
-    (DiskMetric::Writes, 1.0),
-    (DiskMetric::WriteBytes, 512.0),
-    (DiskMetric::Discards, 1.0),
-    (DiskMetric::DiscardBytes, 512.0),
-    (DiskMetric::InFlight, 1.0),
+    (Active, 0.001),
+    (Reads, 1.0),
+    (ReadBytes, 512.0),
+    (Writes, 1.0),
+    (WriteBytes, 512.0),
+    (Discards, 1.0),
+    (DiscardBytes, 512.0),
+    (InFlight, 1.0),
 ];
 /// The least: those without discards.
 const FIGURES_MIN: usize = 5;
@@ -75,7 +78,7 @@ impl AtopRow<'_> {
         let mut values: DiskRowValues = numbers.iter().zip(FIGURES).map(per_s).collect();
         if let (Some(busy_ms), Some(queue)) = (numbers.first(), numbers.get(FIGURES.len())) {
             let seconds = busy_ms * 0.001 / length_s as f64;
-            values.push((ColumnMeaning::Rate(DiskMetric::QueueTime, seconds), *queue));
+            values.push((ColumnMeaning::Rate(QueueTime, seconds), *queue));
         }
         (numbers.len() >= FIGURES_MIN).then_some(AtopRow {
             kind: *kind,

@@ -11,6 +11,10 @@
 //! Source: procps 4.0. Its `sec` counts whole seconds, too coarse for an interval, and its `cur` is in
 //! thousands.
 
+use DiskMetric::{
+    Active, DiscardBytes, Discards, Flushes, InFlight, QueueTime, ReadBytes, ReadMerges, ReadTime,
+    Reads, WriteBytes, WriteMerges, WriteTime, Writes,
+};
 use plimsoll_core::recording::{DiscardCounters, DiskCounters, FlushCounters};
 use plimsoll_core::units::Nanos;
 
@@ -80,20 +84,20 @@ const NUMBERS: [usize; 3] = [11, 15, NUMBERS_MAX];
 
 /// What a number behind the name is: its place, the figure, base units of one.
 const FIGURES: [(usize, DiskMetric, f64); 14] = [
-    (0, DiskMetric::Reads, 1.0),
-    (1, DiskMetric::ReadMerges, 1.0),
-    (2, DiskMetric::ReadBytes, 512.0),
-    (3, DiskMetric::ReadTime, 0.001),
-    (4, DiskMetric::Writes, 1.0),
-    (5, DiskMetric::WriteMerges, 1.0),
-    (6, DiskMetric::WriteBytes, 512.0),
-    (7, DiskMetric::WriteTime, 0.001),
-    (8, DiskMetric::InFlight, 1.0),
-    (9, DiskMetric::Active, 0.001),
-    (10, DiskMetric::QueueTime, 0.001),
-    (11, DiskMetric::Discards, 1.0),
-    (13, DiskMetric::DiscardBytes, 512.0),
-    (15, DiskMetric::Flushes, 1.0),
+    (0, Reads, 1.0),
+    (1, ReadMerges, 1.0),
+    (2, ReadBytes, 512.0),
+    (3, ReadTime, 0.001),
+    (4, Writes, 1.0),
+    (5, WriteMerges, 1.0),
+    (6, WriteBytes, 512.0),
+    (7, WriteTime, 0.001),
+    (8, InFlight, 1.0),
+    (9, Active, 0.001),
+    (10, QueueTime, 0.001),
+    (11, Discards, 1.0),
+    (13, DiscardBytes, 512.0),
+    (15, Flushes, 1.0),
 ];
 
 /// What one reading of `/proc/diskstats` says of every device, in the kernel's order; `None` for a

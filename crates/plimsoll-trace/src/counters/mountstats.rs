@@ -7,6 +7,7 @@
 //! its number, transmissions, time-outs, bytes sent and received, and milliseconds in the queue, on the
 //! way, and in all. A place is a device here. The times in all are told, as nfsiostat's `avg exe`.
 
+use DiskMetric::{ReadBytes, ReadTime, Reads, WriteBytes, WriteTime, Writes};
 use plimsoll_core::units::Nanos;
 
 use super::diskstats::LoopTime;
@@ -31,12 +32,12 @@ const INCOMPLETE: &str = "a copy of a mount lacks counts of reads or writes, or 
                           parts of the file are missing";
 /// What is read of which line: the place of its number, the figure, base units of one.
 const FIGURES: [(&[u8], usize, DiskMetric, f64); 6] = [
-    (b"bytes:", 4, DiskMetric::ReadBytes, 1.0),
-    (b"bytes:", 5, DiskMetric::WriteBytes, 1.0),
-    (b"READ:", 0, DiskMetric::Reads, 1.0),
-    (b"READ:", 7, DiskMetric::ReadTime, 0.001),
-    (b"WRITE:", 0, DiskMetric::Writes, 1.0),
-    (b"WRITE:", 7, DiskMetric::WriteTime, 0.001),
+    (b"bytes:", 4, ReadBytes, 1.0),
+    (b"bytes:", 5, WriteBytes, 1.0),
+    (b"READ:", 0, Reads, 1.0),
+    (b"READ:", 7, ReadTime, 0.001),
+    (b"WRITE:", 0, Writes, 1.0),
+    (b"WRITE:", 7, WriteTime, 0.001),
 ];
 
 /// Where an NFS export is mounted, of a line that says so.

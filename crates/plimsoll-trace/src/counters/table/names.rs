@@ -10,6 +10,10 @@ use MappingMetric::{
     Busy, DiscardBytes, Discards, Flushes, Idle, Ops, Queue, ReadBytes, ReadMerges, ReadTime,
     Reads, TotalTime, WriteBytes, WriteMerges, WriteTime, Writes,
 };
+use MappingUnit::{
+    B, GiB, KiB, Kilobyte, MiB, Microseconds, Milliseconds, Nanoseconds, One, Percent, Seconds,
+    Sectors, Share,
+};
 use plimsoll_core::mapping::{MappingDimension, MappingKind, MappingMetric, MappingUnit};
 
 use super::super::meaning::{ColumnMeaning, of_sysstat};
@@ -39,31 +43,31 @@ const OPEN_UNIT: &str = "its unit (…_ms, …_seconds, %)";
 
 /// Names of clouds: AWS, sums of each period (EBS volumes and instances, the user guides of EBS and EC2).
 const CLOUD: [(&str, MappingMetric, MappingKind, MappingUnit); 12] = [
-    ("VolumeReadOps", Reads, Sum, MappingUnit::One),
-    ("VolumeWriteOps", Writes, Sum, MappingUnit::One),
-    ("VolumeReadBytes", ReadBytes, Sum, MappingUnit::B),
-    ("VolumeWriteBytes", WriteBytes, Sum, MappingUnit::B),
-    ("VolumeTotalReadTime", ReadTime, Sum, MappingUnit::Seconds),
-    ("VolumeTotalWriteTime", WriteTime, Sum, MappingUnit::Seconds),
-    ("VolumeIdleTime", Idle, Sum, MappingUnit::Seconds),
-    ("VolumeQueueLength", Queue, Rate, MappingUnit::One),
-    ("EBSReadOps", Reads, Sum, MappingUnit::One),
-    ("EBSWriteOps", Writes, Sum, MappingUnit::One),
-    ("EBSReadBytes", ReadBytes, Sum, MappingUnit::B),
-    ("EBSWriteBytes", WriteBytes, Sum, MappingUnit::B),
+    ("VolumeReadOps", Reads, Sum, One),
+    ("VolumeWriteOps", Writes, Sum, One),
+    ("VolumeReadBytes", ReadBytes, Sum, B),
+    ("VolumeWriteBytes", WriteBytes, Sum, B),
+    ("VolumeTotalReadTime", ReadTime, Sum, Seconds),
+    ("VolumeTotalWriteTime", WriteTime, Sum, Seconds),
+    ("VolumeIdleTime", Idle, Sum, Seconds),
+    ("VolumeQueueLength", Queue, Rate, One),
+    ("EBSReadOps", Reads, Sum, One),
+    ("EBSWriteOps", Writes, Sum, One),
+    ("EBSReadBytes", ReadBytes, Sum, B),
+    ("EBSWriteBytes", WriteBytes, Sum, B),
 ];
 
 /// The table of intervals that `plimsoll profile --parquet` writes.
 const INTERVALS: [(&str, MappingMetric, MappingKind, MappingUnit); 9] = [
-    ("ops", Ops, Sum, MappingUnit::One),
-    ("reads", Reads, Sum, MappingUnit::One),
-    ("writes", Writes, Sum, MappingUnit::One),
-    ("read_bytes", ReadBytes, Sum, MappingUnit::B),
-    ("write_bytes", WriteBytes, Sum, MappingUnit::B),
-    ("busy", Busy, Rate, MappingUnit::Share),
-    ("queue", Queue, Rate, MappingUnit::One),
-    ("read_time_s", ReadTime, Sum, MappingUnit::Seconds),
-    ("write_time_s", WriteTime, Sum, MappingUnit::Seconds),
+    ("ops", Ops, Sum, One),
+    ("reads", Reads, Sum, One),
+    ("writes", Writes, Sum, One),
+    ("read_bytes", ReadBytes, Sum, B),
+    ("write_bytes", WriteBytes, Sum, B),
+    ("busy", Busy, Rate, Share),
+    ("queue", Queue, Rate, One),
+    ("read_time_s", ReadTime, Sum, Seconds),
+    ("write_time_s", WriteTime, Sum, Seconds),
 ];
 
 /// Whether a cloud calls a metric so, whose times mark beginnings.
@@ -114,14 +118,7 @@ fn sysstat(meaning: ColumnMeaning) -> Option<ColumnFigure> {
         ColumnMeaning::Sample(metric) => (metric, Sample, 1.0),
     };
     let metric = METRICS.iter().find(|(_, known)| *known == disk_metric)?.0;
-    let unit = [
-        MappingUnit::One,
-        MappingUnit::KiB,
-        MappingUnit::MiB,
-        MappingUnit::Sectors,
-        MappingUnit::Milliseconds,
-        MappingUnit::Percent,
-    ];
+    let unit = [One, KiB, MiB, Sectors, Milliseconds, Percent];
     let same = |unit: &MappingUnit| {
         let figure = TableFigure::of(metric, kind, *unit);
         figure.is_ok_and(|figure| (figure.scale - scale).abs() < f64::EPSILON * scale)
@@ -170,17 +167,17 @@ const MARKS: [&str; 10] = [
 const FILLERS: &str = "disk disks node volume device dev number of the in composite storage block physical depth \
                        length per current";
 const UNITS: [(&str, MappingUnit); 11] = [
-    ("b byte bytes", MappingUnit::B),
-    ("kib kibibytes", MappingUnit::KiB),
-    ("mib mebibytes", MappingUnit::MiB),
-    ("gib gibibytes", MappingUnit::GiB),
-    ("sectors", MappingUnit::Sectors),
-    ("ns nanoseconds", MappingUnit::Nanoseconds),
-    ("us µs microseconds", MappingUnit::Microseconds),
-    ("ms msec milliseconds", MappingUnit::Milliseconds),
-    ("s sec seconds", MappingUnit::Seconds),
-    ("% percent pct", MappingUnit::Percent),
-    ("ratio share", MappingUnit::Share),
+    ("b byte bytes", B),
+    ("kib kibibytes", KiB),
+    ("mib mebibytes", MiB),
+    ("gib gibibytes", GiB),
+    ("sectors", Sectors),
+    ("ns nanoseconds", Nanoseconds),
+    ("us µs microseconds", Microseconds),
+    ("ms msec milliseconds", Milliseconds),
+    ("s sec seconds", Seconds),
+    ("% percent pct", Percent),
+    ("ratio share", Share),
 ];
 /// Units of which programs mean different things.
 const OPEN_UNITS: &str = "kb mb gb kilobytes megabytes gigabytes";
@@ -221,7 +218,7 @@ impl FigureWords {
             "counter" | "cumulative" => self.kind = Some(Counter),
             "sum" | "delta" | "increase" => self.kind = Some(Sum),
             _ if is_among(lower, OPEN_UNITS) => {
-                (self.unit, self.is_kilo_open) = (Some(MappingUnit::Kilobyte), true);
+                (self.unit, self.is_kilo_open) = (Some(Kilobyte), true);
             }
             _ if unit.is_some() => self.unit = unit.map(|(_, unit)| *unit),
             _ if is_among(lower, FILLERS) => {}
@@ -281,14 +278,12 @@ impl FigureWords {
         let kind = match metric {
             Queue if !has("weighted") => Some(if has("average") { Rate } else { Sample }),
             ReadTime | WriteTime | TotalTime if is_mean => Some(Mean),
-            Busy | Idle if matches!(self.unit, Some(MappingUnit::Percent | MappingUnit::Share)) => {
-                Some(Rate)
-            }
+            Busy | Idle if matches!(self.unit, Some(Percent | Share)) => Some(Rate),
             _ => self.kind.or(has_intervals.then_some(Sum)),
         };
         let unit = match (metric.dimension(), self.unit) {
-            (MappingDimension::Operations, _) => Some(MappingUnit::One),
-            _ if metric == Queue && !has("weighted") => Some(MappingUnit::One),
+            (MappingDimension::Operations, _) => Some(One),
+            _ if metric == Queue && !has("weighted") => Some(One),
             (dimension, unit) => unit.filter(|unit| unit.scale().0 == dimension),
         };
         Some(match (kind, unit) {
