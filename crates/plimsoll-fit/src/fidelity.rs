@@ -42,20 +42,12 @@ pub fn fidelity(
     bursts: &[BurstPattern],
 ) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for direction in IoDirection::BOTH {
-        let found = bursts.iter().find(|b| b.direction == direction);
-        let pair = FidelityPair {
-            direction,
-            recorded,
-            submitted,
-        };
+    for pair in both(recorded, submitted) {
         pair.means(&mut lines);
         if pair.has_distribution() {
             pair.distribution(&mut lines);
             pair.burstiness(&mut lines);
-            if let Some(found) = found {
-                pair.bursts(found, &mut lines);
-            }
+            pair.bursts(bursts, &mut lines);
         }
     }
     lines
@@ -67,7 +59,7 @@ pub(crate) fn distribution(
     submitted: &[ModelInterval],
 ) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for pair in pairs(recorded, submitted) {
+    for pair in both(recorded, submitted).filter(FidelityPair::has_distribution) {
         pair.distribution(&mut lines);
     }
     lines
@@ -80,16 +72,14 @@ pub(crate) fn at_bursts(
     bursts: &[BurstPattern],
 ) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for pair in pairs(recorded, submitted) {
-        if let Some(found) = bursts.iter().find(|b| b.direction == pair.direction) {
-            pair.bursts(found, &mut lines);
-        }
+    for pair in both(recorded, submitted).filter(FidelityPair::has_distribution) {
+        pair.bursts(bursts, &mut lines);
     }
     lines
 }
 
-/// The directions in which something was recorded, in enough intervals.
-fn pairs<'a>(
+/// Both directions.
+fn both<'a>(
     recorded: &'a [ModelInterval],
     submitted: &'a [ModelInterval],
 ) -> impl Iterator<Item = FidelityPair<'a>> {
@@ -98,8 +88,7 @@ fn pairs<'a>(
         recorded,
         submitted,
     };
-    let has_enough = |pair: &FidelityPair<'_>| pair.has_distribution();
-    IoDirection::BOTH.into_iter().map(pair).filter(has_enough)
+    IoDirection::BOTH.into_iter().map(pair)
 }
 
 /// Compares the mean rates and sizes of one phase, whose cells are given.
@@ -109,14 +98,7 @@ pub(crate) fn phase_fidelity(
     submitted: &[ModelInterval],
 ) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for direction in IoDirection::BOTH {
-        let pair = FidelityPair {
-            direction,
-            recorded,
-            submitted,
-        };
-        pair.means(&mut lines);
-    }
+    both(recorded, submitted).for_each(|pair| pair.means(&mut lines));
     for line in &mut lines {
         line.metric = format!("{name}: {}", line.metric);
         line.gate = PHASE_GATE;
@@ -169,6 +151,7 @@ impl FidelityPair<'_> {
         totals(self.recorded, self.direction).0
     }
 
+    /// Whether something was recorded, in enough intervals.
     fn has_distribution(&self) -> bool {
         self.recorded_ops() > 0.0 && self.recorded.len() >= INTERVALS_MIN
     }
@@ -240,7 +223,11 @@ impl FidelityPair<'_> {
         }
     }
 
-    fn bursts(&self, found: &BurstPattern, lines: &mut Vec<FidelityCheck>) {
+    /// Of the bursts that were found in this direction.
+    fn bursts(&self, bursts: &[BurstPattern], lines: &mut Vec<FidelityCheck>) {
+        let Some(found) = bursts.iter().find(|b| b.direction == self.direction) else {
+            return;
+        };
         let name = self.direction.name();
         if let Some(period_s) = found.period_s {
             let at_period = |cells: &[ModelInterval]| {

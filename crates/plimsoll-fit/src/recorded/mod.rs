@@ -532,12 +532,9 @@ pub fn check_packed(
 ) -> Vec<FidelityCheck> {
     let bytes = packed.unpack().map(|request| u64::from(request.bytes));
     let device = TraceDevice {
-        name: String::new(),
         requests: packed.requests(),
-        reads: 0,
-        took: None,
-        ended: 0,
         bytes: bytes.fold(0, u64::saturating_add),
+        ..TraceDevice::default()
     };
     let clockwork = TraceTimeBase::fine(packed.length());
     let mut recorded = TraceStats::new(&device, clockwork);

@@ -194,6 +194,10 @@ struct LogRecord<'a> {
 }
 
 impl LogRecord<'_> {
+    fn new(bytes: &[u8], is_big: bool) -> LogRecord<'_> {
+        LogRecord { bytes, is_big }
+    }
+
     fn long(&self, place: usize) -> u64 {
         let bytes = self.bytes.get(8 * place..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0, |bytes| long(bytes, self.is_big))
@@ -244,10 +248,7 @@ fn read(
     if LogStream::open(input, header.job, header.method)?.fill(&mut job)? < JOB_BYTES {
         return Err(cut());
     }
-    let job = LogRecord {
-        bytes: &job,
-        is_big: header.is_big,
-    };
+    let job = LogRecord::new(&job, header.is_big);
     let nanos = if header.has_nanos { job.long(2) } else { 0 };
     let seconds = job.long(1).checked_mul(NANOS);
     *zero_unix_ns = seconds.and_then(|ns| ns.checked_add(nanos.min(NANOS - 1)));
@@ -340,15 +341,8 @@ fn traces(
         }
         let (numbers, rest) = head.split_at(24);
         let (host, counts) = rest.split_at(64);
-        let id = LogRecord {
-            bytes: numbers,
-            is_big,
-        }
-        .long(0);
-        let counts = LogRecord {
-            bytes: counts,
-            is_big,
-        };
+        let id = LogRecord::new(numbers, is_big).long(0);
+        let counts = LogRecord::new(counts, is_big);
         let host = host.split(|byte| *byte == 0).next().unwrap_or_default();
         let host = String::from_utf8_lossy(host).into_owned();
         // Two are enough to know that there are several.
@@ -369,10 +363,7 @@ fn traces(
                 let wanted = n * REQUEST_BYTES;
                 let got = stream.fill(&mut bytes[..wanted])? / REQUEST_BYTES;
                 for record in bytes.chunks_exact(REQUEST_BYTES).take(got) {
-                    let record = LogRecord {
-                        bytes: record,
-                        is_big,
-                    };
+                    let record = LogRecord::new(record, is_big);
                     let listed = ListedRequest {
                         kind,
                         offset: record.signed(0),
