@@ -2,13 +2,14 @@
 //! How often the interval of a load line holds the truth: rows for people, of laws that the search was not
 //! written for. `LAWS='judging 60s 1 12' cargo test --release -p plimsoll-stats --test integration
 //! laws::search::rows -- --ignored --nocapture`: half (tuning, judging, fresh), setting (10m, 60s, demo),
-//! first seed, how many.
-//! With `LAWS_STEPS=1` each trial is printed.
+//! first seed, how many, from one to the next (1), a word of the names of laws or their group.
+//! `bench/load_line_laws.py` counts the rows. With `LAWS_STEPS=1` each trial is printed.
 //! `laws::search::truths` with `LAWS=60`: the multiple that half of the stays of a minute carry.
 #![expect(clippy::print_stdout, reason = "its rows are what it is for")]
 
-use super::{Law, LawHalf, LawSecond, LawTrial, LawTruth, all};
+use super::{Law, LawGroup, LawHalf, LawSecond, LawTrial, LawTruth, all};
 use plimsoll_core::load_line::{LoadLineBatch, LoadLineReading, LoadLineRequest};
+use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::units::Nanos;
 use plimsoll_stats::load_line::{
@@ -36,11 +37,18 @@ fn rows() {
         _ => LawHalf::Tuning,
     };
     let setting = words.get(1).map_or("10m", String::as_str);
-    println!("law,group,seed,truth,truth_low,low,point,high,seconds,trials,stop");
-    let first = number(2).unwrap_or(1);
-    for seed in first..first + number(3).unwrap_or(1) {
+    let asked = words.get(5..).unwrap_or_default().join(" ");
+    let is_asked =
+        |law: &dyn Law| law.name().contains(&asked) || format!("{:?}", law.group()) == asked;
+    println!(
+        "setting,law,group,seed,truth,truth_low,low,point,high,seconds,trials,stop,reach,\
+         window_share,window_stays"
+    );
+    let (first, step) = (number(2).unwrap_or(1), number(4).unwrap_or(1));
+    for seed in (0..number(3).unwrap_or(1)).map(|count| first + count * step) {
         let laws = all(seed).into_iter().filter(|law| law.half() == half);
-        laws.for_each(|law| row(law, seed, setting));
+        laws.filter(|law| is_asked(&**law))
+            .for_each(|law| row(law, seed, setting));
     }
 }
 
@@ -78,16 +86,24 @@ fn options(law: &dyn Law, setting: &str) -> LoadLineOptions {
 
 fn row(mut law: Box<dyn Law>, seed: u64, setting: &str) {
     let options = options(&*law, setting);
-    let result = searched(&mut *law, options);
+    let sustained_s = options.sustained_s;
+    let (result, seen_s) = searched(&mut *law, options);
     let (high, low) = match law.truth(law.limit()) {
         LawTruth::AtMost { multiple, .. } => (multiple, multiple),
         LawTruth::Sinks { low, high } => (high, low),
         LawTruth::Unlimited => (f64::INFINITY, f64::INFINITY),
         LawTruth::Never => (0.0, 0.0),
     };
+    let window = match law.group() {
+        LawGroup::Noisy => LawWindow::of(law.name(), seed, seen_s, sustained_s, high),
+        LawGroup::Quiet | LawGroup::NoAnswer => LawWindow {
+            share: high,
+            stays: high,
+        },
+    };
     let found = &result.sustained;
     println!(
-        "{},{:?},{seed},{high:.5},{low:.5},{:.5},{:.5},{:.5},{:.0},{},{:?}",
+        "{setting},{},{:?},{seed},{high:.5},{low:.5},{:.5},{:.5},{:.5},{:.0},{},{},{:?},{:.4},{:.4}",
         law.name(),
         law.group(),
         found.low,
@@ -95,11 +111,66 @@ fn row(mut law: Box<dyn Law>, seed: u64, setting: &str) {
         found.high,
         result.seconds,
         result.trials,
-        result.stop
+        result
+            .stop
+            .map_or(String::new(), |stop| format!("{stop:?}")),
+        result.reach,
+        window.share,
+        window.stays,
     );
 }
 
-fn searched(law: &mut dyn Law, options: LoadLineOptions) -> LoadLineResult {
+/// The truths of the time that a search saw: of the same seed, from a rest to the end of the search.
+struct LawWindow {
+    /// The largest multiple that, held throughout, has at most the share of late operations that is allowed.
+    share: f64,
+    /// The largest of which half of the stays are carried, one right after another.
+    stays: f64,
+}
+
+impl LawWindow {
+    /// Places to choose from, a percent apart: from an eighth of the truth to eight times as much.
+    const PLACES: usize = 416;
+
+    fn of(name: &str, seed: u64, seen_s: f64, sustained_s: f64, truth: f64) -> LawWindow {
+        let stays = (seen_s / sustained_s).floor().max(1.0);
+        let most = |lengths: &[f64]| {
+            let multiple =
+                |place: usize| truth / 8.0 * 64.0_f64.powf(place as f64 / Self::PLACES as f64);
+            let (mut low, mut high) = (0, Self::PLACES);
+            while high - low > 1 {
+                let middle = low.midpoint(high);
+                if 2 * carried(name, seed, multiple(middle), lengths) >= lengths.len() {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            multiple(low)
+        };
+        LawWindow {
+            share: most(&[seen_s]),
+            stays: most(&vec![sustained_s; to_usize(round_u64(stays))]),
+        }
+    }
+}
+
+/// How many trials of these lengths, one right after another, a system carries.
+fn carried(name: &str, seed: u64, multiple: f64, lengths: &[f64]) -> usize {
+    let mut laws = all(seed).into_iter();
+    let mut law = laws.find(|law| law.name() == name).unwrap();
+    let mut now = 0.0;
+    let mut is_kept = |seconds: &&f64| {
+        let trial = law.trial(multiple, **seconds, now);
+        now += **seconds;
+        let late: u64 = trial.seconds.iter().map(|second| second.late).sum();
+        late as f64 <= law.limit().share * trial.offered as f64
+    };
+    lengths.iter().filter(&mut is_kept).count()
+}
+
+/// The result, and when the last trial was over.
+fn searched(law: &mut dyn Law, options: LoadLineOptions) -> (LoadLineResult, f64) {
     let mut search = LoadLineSearch::new(options);
     let mut now = 0.0;
     while let LoadLineStep::Try(request) = search.next() {
@@ -111,7 +182,7 @@ fn searched(law: &mut dyn Law, options: LoadLineOptions) -> LoadLineResult {
             step(&request, &trial, &search);
         }
     }
-    search.result()
+    (search.result(), now)
 }
 
 /// One trial, and what is believed after it.
