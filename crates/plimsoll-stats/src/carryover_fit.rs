@@ -2,10 +2,13 @@
 //! What the trials of an arm leave behind for those that follow, taken out of the values.
 //!
 //! No trial of the arm directly follows one within its block, half of the base's do. So what the arm leaves
-//! behind slows the base, and its second entry as often: the control cannot show it. Which trials it met is
-//! known, and between the base's entries of a block it is no matter of the systems: a regression within
-//! blocks tells it, with Huber's limit on residuals. What is left of the certainty is a matter of the order
-//! alone: by how much the interval is to be widened.
+//! behind slows the base, and its second entry as often: the control cannot show it. How long before a trial
+//! the arm ran is known, and between the base's entries of a block it is no matter of the systems: a
+//! regression within blocks tells it, with Huber's limit on residuals. What is left of the certainty is a
+//! matter of the order alone: by how much the interval is to be widened.
+//!
+//! How it fades, and whether the arm feels it itself, is not known: each way that the values do not
+//! contradict is taken for possible, and the interval holds what all of them say.
 
 use crate::arrangement::BlockLogValues;
 use crate::events::{MEDIAN_TO_DEVIATION, median};
@@ -16,30 +19,31 @@ const CLIP: f64 = 1.5;
 /// Rounds of the regression.
 const ROUNDS: usize = 25;
 
-/// Carry-over that stands out by so many errors is looked at closely: whether it decays over two trials, and
-/// whether the arm feels it itself.
+/// Carry-over that stands out by so many errors is looked at closely: how it fades, and whether the arm
+/// feels it itself.
 const SUSPECTED: f64 = 1.6;
 
 /// Carry-over that stands out by so many errors is said.
 const SHOWN: f64 = 3.0;
 
+/// A way of fading is possible while it fits worse than the best by less than chance does with this
+/// confidence, two figures (how it fades, and whom it meets) being chosen.
+const POSSIBLE: f64 = 0.95;
+
+/// Figures that the best of all ways is fitted by: what is left behind, how it fades, and whom it meets.
+const FITTED: f64 = 3.0;
+
 /// Orders that widen the interval more tell nothing of carry-over.
 const WIDENING_MAX: f64 = 3.0;
 
-/// What of a trial the regression is made of: 1 where it holds, else 0.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct TrialBefore {
-    /// The trial before was one of the arm.
-    pub next: f64,
-    /// The one before that was, and not the one before.
-    pub after_next: f64,
-}
+/// How many trials ran between this one and the last of the arm; `None` where none of it ran before.
+pub(crate) type TrialsSince = Option<u32>;
 
 /// What ran before each entry of a block, in the order of its [`BlockLogValues`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BlockBefore {
-    pub base: Vec<TrialBefore>,
-    pub arm: Vec<TrialBefore>,
+    pub base: Vec<TrialsSince>,
+    pub arm: Vec<TrialsSince>,
 }
 
 /// How much wider an interval is than that of values which nothing was taken out of.
@@ -79,39 +83,59 @@ impl CarryOver {
             return None;
         }
         let trials = trials(blocks, before);
-        let simple = Regression::of(&trials, blocks.len(), &[|one| one.before.next])?;
-        let is_suspected = simple.standing_out(1) >= SUSPECTED;
-        let close = is_suspected.then(|| -> Option<Regression> {
-            let columns: [fn(&Trial) -> f64; 3] = [
-                |one| if one.is_arm { 0.0 } else { one.before.next },
-                |one| {
-                    if one.is_arm {
-                        0.0
-                    } else {
-                        one.before.after_next
-                    }
-                },
-                |one| if one.is_arm { one.before.next } else { 0.0 },
-            ];
-            let found = Regression::of(&trials, blocks.len(), &columns);
-            found.or_else(|| Regression::of(&trials, blocks.len(), &columns[..2]))
-        });
-        let close = close.flatten();
-        // What lasts for two trials may last for more, which no block tells: of the base one more trial in
-        // six feels it than of the arm, and of all further ones together it is hardly one in three.
-        let lasting = close
-            .as_ref()
-            .map_or(0.0, |close| close.coefficients[2].abs());
-        let used = close.unwrap_or_else(|| simple.clone());
-        (used.widening <= WIDENING_MAX).then(|| CarryOver {
-            next: simple.coefficients[1],
-            is_shown: simple.standing_out(1) >= SHOWN,
+        let simple = Regression::of(&trials, blocks.len(), Fading::AT_ONCE)?;
+        if simple.widening > WIDENING_MAX {
+            return None;
+        }
+        let standing_out = simple.standing_out();
+        let possible = match standing_out >= SUSPECTED {
+            true => possible(&trials, blocks.len()),
+            false => vec![simple],
+        };
+        let best = possible.first()?;
+        let factor = possible.iter().map(|one| one.widening).fold(1.0, f64::max);
+        let apart = possible.iter().map(|one| (one.arm - best.arm).abs());
+        Some(CarryOver {
+            next: best.left,
+            is_shown: standing_out >= SHOWN,
             widening: IntervalWidening {
-                factor: used.widening,
-                beyond: lasting / 3.0,
+                factor,
+                beyond: apart.fold(0.0, f64::max),
             },
-            blocks: used.cleaned(blocks, &trials),
+            blocks: best.cleaned(blocks.len(), &trials),
         })
+    }
+}
+
+/// How what the arm leaves behind fades.
+#[derive(Debug, Clone, Copy)]
+struct Fading {
+    /// How much of it each further trial still feels.
+    kept: f64,
+    /// Whether the arm feels it itself, or only the base does.
+    on_itself: bool,
+}
+
+impl Fading {
+    /// The next trial feels it, whichever it is, and no other.
+    const AT_ONCE: Fading = Fading {
+        kept: 0.0,
+        on_itself: true,
+    };
+
+    /// Those that are told apart.
+    fn all() -> impl Iterator<Item = Fading> {
+        [true, false]
+            .into_iter()
+            .flat_map(|on_itself| [0.0, 0.25, 0.5, 0.75].map(|kept| Fading { kept, on_itself }))
+    }
+
+    /// How much of it a trial feels.
+    fn felt(self, trial: &Trial) -> f64 {
+        match trial.since {
+            Some(since) if self.on_itself || !trial.is_arm => self.kept.powf(f64::from(since)),
+            _ => 0.0,
+        }
     }
 }
 
@@ -121,18 +145,18 @@ struct Trial {
     block: usize,
     is_arm: bool,
     value: f64,
-    before: TrialBefore,
+    since: TrialsSince,
 }
 
 fn trials(blocks: &[BlockLogValues], before: &[BlockBefore]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (block, (values, before)) in blocks.iter().zip(before).enumerate() {
         let one = |is_arm: bool| {
-            move |(value, before): (&f64, &TrialBefore)| Trial {
+            move |(value, since): (&f64, &TrialsSince)| Trial {
                 block,
                 is_arm,
                 value: *value,
-                before: *before,
+                since: *since,
             }
         };
         trials.extend(values.base.iter().zip(&before.base).map(one(false)));
@@ -141,77 +165,128 @@ fn trials(blocks: &[BlockLogValues], before: &[BlockBefore]) -> Vec<Trial> {
     trials
 }
 
-/// Least squares within blocks: of the arm, which is the first coefficient, and of what ran before.
+/// The regressions of all ways of fading that these trials do not contradict, the best one first.
+fn possible(trials: &[Trial], blocks: usize) -> Vec<Regression> {
+    let each = Fading::all().filter_map(|fading| Regression::of(trials, blocks, fading));
+    let mut each: Vec<Regression> = each.collect();
+    let scales = each.iter().map(|one| one.scale);
+    let least = scales.fold(f64::INFINITY, f64::min).max(1e-12);
+    // Likelihoods of one scale, so that they can be compared.
+    each.sort_by(|a, b| a.loss(least).total_cmp(&b.loss(least)));
+    let Some(best) = each.first() else {
+        return each;
+    };
+    let scale = best.scale.max(least);
+    // Of two figures, the 95th percentile of F with these degrees of freedom in closed form.
+    let left = best.degrees as f64;
+    let worst = best.loss(scale) + left * ((1.0 - POSSIBLE).powf(-2.0 / left) - 1.0) / 2.0;
+    // What is chosen of many is fitted by more than its figures say.
+    let widening = ((left + 1.0) / (left + 1.0 - FITTED).max(1.0)).sqrt();
+    each.retain(|one| one.loss(scale) <= worst);
+    each.iter_mut().for_each(|one| one.widening *= widening);
+    each
+}
+
+/// Least squares within blocks: of the arm, and of what it left behind.
 #[derive(Debug, Clone)]
 struct Regression {
-    columns: Vec<fn(&Trial) -> f64>,
-    coefficients: Vec<f64>,
-    errors: Vec<f64>,
+    fading: Fading,
+    /// ln(arm ÷ base) without what was left behind.
+    arm: f64,
+    /// ln of what the next trial takes more.
+    left: f64,
+    /// Standard error of the latter.
+    left_error: f64,
+    residuals: Vec<f64>,
+    degrees: usize,
+    /// Robust standard deviation of residuals.
+    scale: f64,
     widening: f64,
 }
 
 impl Regression {
-    fn of(trials: &[Trial], blocks: usize, before: &[fn(&Trial) -> f64]) -> Option<Regression> {
-        let mut columns: Vec<fn(&Trial) -> f64> = vec![|one| f64::from(u8::from(one.is_arm))];
-        columns.extend(before);
-        let of = |column: &fn(&Trial) -> f64| within_blocks(trials, blocks, column);
-        let design: Vec<Vec<f64>> = columns.iter().map(of).collect();
-        let inverse = inverse(&design)?;
-        let degrees = trials.len().checked_sub(blocks + columns.len())?.max(1) as f64;
-        let mut values = within_blocks(trials, blocks, |one| one.value);
-        let (mut coefficients, mut scale) = (Vec::new(), 0.0);
+    fn of(trials: &[Trial], blocks: usize, fading: Fading) -> Option<Regression> {
+        let of_arm = within_blocks(trials, blocks, |one| f64::from(u8::from(one.is_arm)));
+        let of_left = within_blocks(trials, blocks, |one| fading.felt(one));
+        let own = within_blocks(trials, blocks, |one| one.value);
+        let [aa, al, ll] = [
+            product(&of_arm, &of_arm),
+            product(&of_arm, &of_left),
+            product(&of_left, &of_left),
+        ];
+        let determinant = aa * ll - al * al;
+        if determinant < 1e-9 {
+            return None;
+        }
+        let degrees = trials.len().checked_sub(blocks + 2)?.max(1);
+        let mut found = Regression {
+            fading,
+            arm: 0.0,
+            left: 0.0,
+            left_error: 0.0,
+            residuals: Vec::new(),
+            degrees,
+            scale: 0.0,
+            widening: (aa * ll / determinant).sqrt(),
+        };
+        let mut values = own.clone();
         for _ in 0..ROUNDS {
-            coefficients = solved(&inverse, &design, &values);
-            let fitted = |row: usize| -> f64 {
-                let each = coefficients.iter().zip(&design);
-                each.map(|(coefficient, column)| coefficient * column[row])
-                    .sum()
-            };
-            let own = within_blocks(trials, blocks, |one| one.value);
+            let (on_arm, on_left) = (product(&of_arm, &values), product(&of_left, &values));
+            found.arm = (ll * on_arm - al * on_left) / determinant;
+            found.left = (aa * on_left - al * on_arm) / determinant;
+            let both = of_arm.iter().zip(&of_left);
+            let fitted = both.map(|(arm, left)| found.arm * arm + found.left * left);
+            let fitted: Vec<f64> = fitted.collect();
             let residuals = own
                 .iter()
-                .enumerate()
-                .map(|(row, value)| value - fitted(row));
-            let residuals: Vec<f64> = residuals.collect();
-            let spread = median(residuals.iter().map(|residual| residual.abs()));
-            scale = MEDIAN_TO_DEVIATION * spread? * (trials.len() as f64 / degrees).sqrt();
-            if scale <= 0.0 {
+                .zip(&fitted)
+                .map(|(value, fitted)| value - fitted);
+            found.residuals = residuals.collect();
+            let spread = median(found.residuals.iter().map(|residual| residual.abs()));
+            found.scale =
+                MEDIAN_TO_DEVIATION * spread? * (trials.len() as f64 / degrees as f64).sqrt();
+            if found.scale <= 0.0 {
                 break;
             }
-            let limit = CLIP * scale;
-            let limited = residuals.iter().enumerate();
+            let limit = CLIP * found.scale;
+            let limited = found.residuals.iter().zip(&fitted);
             values = limited
-                .map(|(row, residual)| fitted(row) + residual.clamp(-limit, limit))
+                .map(|(residual, fitted)| fitted + residual.clamp(-limit, limit))
                 .collect();
         }
-        let own: f64 = design[0].iter().map(|value| value * value).sum();
-        let errors = (0..columns.len()).map(|index| scale * inverse[index][index].sqrt());
-        Some(Regression {
-            widening: (inverse[0][0] * own).sqrt(),
-            errors: errors.collect(),
-            columns,
-            coefficients,
-        })
+        found.left_error = found.scale * (aa / determinant).sqrt();
+        Some(found)
     }
 
-    /// By how many errors a coefficient differs from nothing.
-    fn standing_out(&self, index: usize) -> f64 {
-        let (size, error) = (self.coefficients[index].abs(), self.errors[index]);
-        if error > 0.0 { size / error } else { 0.0 }
+    /// By how many errors what is left behind differs from nothing.
+    fn standing_out(&self) -> f64 {
+        if self.left_error > 0.0 {
+            self.left.abs() / self.left_error
+        } else {
+            0.0
+        }
     }
 
-    fn cleaned(&self, blocks: &[BlockLogValues], trials: &[Trial]) -> Vec<BlockLogValues> {
-        let mut cleaned = vec![BlockLogValues::default(); blocks.len()];
+    /// Minus its log likelihood, where large residuals count as far as Huber's limit lets them.
+    fn loss(&self, scale: f64) -> f64 {
+        let one = |residual: &f64| {
+            let size = (residual / scale).abs();
+            let within = size.min(CLIP);
+            within * (size - within / 2.0)
+        };
+        self.residuals.iter().map(one).sum()
+    }
+
+    fn cleaned(&self, blocks: usize, trials: &[Trial]) -> Vec<BlockLogValues> {
+        let mut cleaned = vec![BlockLogValues::default(); blocks];
         for trial in trials {
-            let before = self.columns.iter().zip(&self.coefficients).skip(1);
-            let left: f64 = before.map(|(column, size)| size * column(trial)).sum();
             let block = &mut cleaned[trial.block];
             let values = if trial.is_arm {
                 &mut block.arm
             } else {
                 &mut block.base
             };
-            values.push(trial.value - left);
+            values.push(trial.value - self.left * self.fading.felt(trial));
         }
         cleaned
     }
@@ -228,95 +303,57 @@ fn within_blocks(trials: &[Trial], blocks: usize, figure: impl Fn(&Trial) -> f64
     trials.iter().map(own).collect()
 }
 
-fn solved(inverse: &[Vec<f64>], design: &[Vec<f64>], values: &[f64]) -> Vec<f64> {
-    let product = |column: &Vec<f64>| column.iter().zip(values).map(|(x, y)| x * y).sum::<f64>();
-    let products: Vec<f64> = design.iter().map(product).collect();
-    let row = |row: &Vec<f64>| row.iter().zip(&products).map(|(x, y)| x * y).sum();
-    inverse.iter().map(row).collect()
-}
-
-/// The inverse of the products of columns (Gauss and Jordan); `None` where they depend on each other.
-fn inverse(design: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
-    let size = design.len();
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-    let mut rows: Vec<Vec<f64>> = Vec::new();
-    for (index, column) in design.iter().enumerate() {
-        let left = design.iter().map(|other| product(column, other));
-        let right = (0..size).map(|other| if other == index { 1.0 } else { 0.0 });
-        rows.push(left.chain(right).collect());
-    }
-    for pivot in 0..size {
-        let largest = (pivot..size).max_by(|a, b| {
-            let of = |row: usize| rows[row][pivot].abs();
-            of(*a).total_cmp(&of(*b))
-        })?;
-        rows.swap(pivot, largest);
-        let divisor = rows[pivot][pivot];
-        if divisor.abs() < 1e-9 {
-            return None;
-        }
-        rows[pivot].iter_mut().for_each(|value| *value /= divisor);
-        let own = rows[pivot].clone();
-        for (index, row) in rows
-            .iter_mut()
-            .enumerate()
-            .filter(|(index, _)| *index != pivot)
-        {
-            let _ = index;
-            let factor = row[pivot];
-            row.iter_mut()
-                .zip(&own)
-                .for_each(|(value, own)| *value -= factor * own);
-        }
-    }
-    Some(rows.into_iter().map(|row| row[size..].to_vec()).collect())
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::carryover::balanced_orders;
-    use plimsoll_core::rng::Seed;
+    use plimsoll_core::rng::{Rng, Seed};
 
-    /// Blocks without noise in which the arm takes 20 % more and leaves this behind.
-    fn blocks(count: usize, next: f64, on_itself: bool) -> (Vec<BlockLogValues>, Vec<BlockBefore>) {
+    /// Blocks without noise in which the arm takes 20 % more and leaves this behind, which fades so.
+    fn blocks(count: usize, next: f64, fading: Fading) -> (Vec<BlockLogValues>, Vec<BlockBefore>) {
         let (mut blocks, mut all) = (Vec::new(), Vec::new());
-        let mut last = [0, 0];
-        for (number, order) in balanced_orders(3, count, Seed(4)).iter().enumerate() {
-            let (mut block, mut before) = (BlockLogValues::default(), BlockBefore::default());
+        let mut since = None;
+        for (block, order) in balanced_orders(3, count, Seed(4)).iter().enumerate() {
+            let (mut values, mut before) = (BlockLogValues::default(), BlockBefore::default());
             for entry in order {
-                let one = TrialBefore {
-                    next: f64::from(u8::from(last[0] == 1)),
-                    after_next: f64::from(u8::from(last[1] == 1 && last[0] != 1)),
+                let mut trial = Trial {
+                    block,
+                    is_arm: *entry == 1,
+                    value: 0.1 * block as f64,
+                    since,
                 };
-                let is_arm = *entry == 1;
-                let left = if is_arm && !on_itself {
-                    0.0
+                trial.value += next * fading.felt(&trial);
+                if trial.is_arm {
+                    values.arm.push(trial.value + 0.2);
+                    before.arm.push(since);
                 } else {
-                    next * one.next
+                    values.base.push(trial.value);
+                    before.base.push(since);
+                }
+                since = if trial.is_arm {
+                    Some(0)
+                } else {
+                    since.map(|since| since + 1)
                 };
-                let value = 0.1 * number as f64 + left + if is_arm { 0.2 } else { 0.0 };
-                let (values, earlier) = match is_arm {
-                    true => (&mut block.arm, &mut before.arm),
-                    false => (&mut block.base, &mut before.base),
-                };
-                values.push(value);
-                earlier.push(one);
-                last = [*entry, last[0]];
             }
-            blocks.push(block);
+            blocks.push(values);
             all.push(before);
         }
         (blocks, all)
     }
 
+    fn mean(blocks: &[BlockLogValues]) -> f64 {
+        let sum: f64 = blocks.iter().map(BlockLogValues::difference).sum();
+        sum / blocks.len() as f64
+    }
+
     #[test]
     fn what_was_left_behind_is_taken_out() {
-        let (blocks, before) = blocks(8, 0.1, true);
-        let mean = |blocks: &[BlockLogValues]| {
-            let sum: f64 = blocks.iter().map(BlockLogValues::difference).sum();
-            sum / blocks.len() as f64
-        };
+        let (blocks, before) = blocks(8, 0.1, Fading::AT_ONCE);
         assert!(mean(&blocks) < 0.18, "{}", mean(&blocks));
         let found = CarryOver::of(&blocks, &before).unwrap();
         assert!((found.next - 0.1).abs() < 1e-6, "{found:?}");
@@ -325,12 +362,29 @@ mod tests {
     }
 
     #[test]
+    fn ways_of_fading_are_told_apart_and_what_cannot_be_is_in_the_interval() {
+        for fading in Fading::all() {
+            let (mut blocks, before) = blocks(60, 0.1, fading);
+            let mut rng = Rng::new(Seed(7));
+            let entries = blocks
+                .iter_mut()
+                .flat_map(|b| b.base.iter_mut().chain(&mut b.arm));
+            entries.for_each(|value| *value += 0.02 * rng.normal());
+            let found = CarryOver::of(&blocks, &before).unwrap();
+            let off = (mean(&found.blocks) - 0.2).abs();
+            assert!(found.is_shown, "{fading:?}: {found:?}");
+            let held = 0.012 * found.widening.factor + found.widening.beyond;
+            assert!(off < held && held < 0.15, "{fading:?}: {off} {held}");
+        }
+    }
+
+    #[test]
     fn an_order_that_tells_nothing_is_no_ground() {
-        let (blocks, before) = blocks(8, 0.1, true);
+        let (blocks, before) = blocks(8, 0.1, Fading::AT_ONCE);
         let unknown = vec![
             BlockBefore {
-                base: vec![TrialBefore::default(); 2],
-                arm: vec![TrialBefore::default()]
+                base: vec![None; 2],
+                arm: vec![None]
             };
             8
         ];

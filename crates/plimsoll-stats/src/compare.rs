@@ -28,7 +28,7 @@ use plimsoll_core::num::saturating_u32;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arrangement::{BlockLogValues, LogInterval};
-use crate::carryover_fit::{BlockBefore, TrialBefore};
+use crate::carryover_fit::{BlockBefore, TrialsSince};
 use crate::contrast::{ArmContrast, ContrastQuestion};
 use crate::family::holm;
 use crate::outliers::{OutlierCounts, WorseSide};
@@ -377,27 +377,20 @@ fn trials_in(
     entries: &[&ArmValues],
     block: usize,
     ran: &BTreeSet<u32>,
-) -> (Vec<f64>, Vec<TrialBefore>) {
+) -> (Vec<f64>, Vec<TrialsSince>) {
     let one = |arm: &&ArmValues| {
         let value = arm.values.get(block).copied().flatten();
         let value = value.filter(|value| is_usable(*value))?;
         let place = arm.places.get(block).copied().flatten();
-        Some((value.ln(), before(place, ran)))
+        Some((value.ln(), since(place, ran)))
     };
     entries.iter().filter_map(one).unzip()
 }
 
-/// Whether one of these trials was right before a place, or the one before that was.
-fn before(place: Option<u32>, ran: &BTreeSet<u32>) -> TrialBefore {
-    let holds = |back: u32| {
-        let found = place.and_then(|place| place.checked_sub(back));
-        found.is_some_and(|place| ran.contains(&place))
-    };
-    let as_figure = |holds: bool| f64::from(u8::from(holds));
-    TrialBefore {
-        next: as_figure(holds(1)),
-        after_next: as_figure(holds(2) && !holds(1)),
-    }
+/// How many trials ran between this place and the last of these before it.
+fn since(place: Option<u32>, ran: &BTreeSet<u32>) -> TrialsSince {
+    let last = ran.range(..place?).next_back()?;
+    Some(place? - last - 1)
 }
 
 /// The policy and what the control says of the lab.

@@ -7,7 +7,7 @@
 //!
 //!     LAW=stalls cargo nextest run -p plimsoll-stats --run-ignored only --no-capture table_of_campaigns
 //!
-//! `LAW` is a word of the names of laws, to play these alone.
+//! `LAW` is a word of the names of laws, to play these alone; `CAMPAIGNS` how many for each number of blocks.
 
 use plimsoll_core::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, StoppingRule, VerdictPolicy,
@@ -352,6 +352,10 @@ fn table(laws: &[Law], campaigns: u64) {
         "| law | equal: different | equivalent | interval holds | +10 %: different | blocks |\n"
             .into(),
     );
+    let of_asked = std::env::var("CAMPAIGNS")
+        .ok()
+        .and_then(|count| count.parse().ok());
+    let campaigns = of_asked.unwrap_or(campaigns);
     // Where a campaign may end is looked for block by block, which takes its time.
     let of = |end: End| match end {
         End::Fixed(_) => campaigns,
