@@ -64,10 +64,30 @@ impl LoadLineSearch {
             return LoadLineStep::Done(stop);
         }
         let request = self.request();
-        if self.seconds + request.seconds > self.options.budget_s {
-            return LoadLineStep::Done(LoadLineStop::BudgetReached);
+        let left = self.options.budget_s - self.seconds;
+        if request.seconds <= left {
+            return LoadLineStep::Try(request);
         }
-        LoadLineStep::Try(request)
+        let last = self.last_request().filter(|last| last.seconds <= left);
+        last.map_or(
+            LoadLineStep::Done(LoadLineStop::BudgetReached),
+            LoadLineStep::Try,
+        )
+    }
+
+    /// Where no trial says yet that not everything above is carried, the time that is left for no other
+    /// trial is enough for a short one far above, which an overload ends all doubt of.
+    fn last_request(&self) -> Option<LoadLineRequest> {
+        let is_pending = self.running.is_some() || self.doubted.is_some();
+        let largest = self.options.largest.ln();
+        let is_open = self.edges().quantile(1.0 - self.tail()) > largest;
+        if is_pending || self.long.is_some() || !is_open {
+            return None;
+        }
+        let place = f64::midpoint(self.edges().quantile(0.5), largest);
+        let seconds = self.options.short_s;
+        let request = self.at(place, seconds, LoadLinePurpose::Locate);
+        Some(LoadLineRequest { seconds, ..request })
     }
 
     fn request(&self) -> LoadLineRequest {
