@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
 # instead); boots three nodes and a client, and has a SAN of RAID 5 on them whose active node loses its power
-# under load and gets its leg rebuilt; says how long all that took. Then it raises other stacks, loads them
+# under load and gets its leg rebuilt; says how long all that took. Commands are killed in the middle, and go on.
+# Then it raises other stacks, loads them
 # (iscsi from here, the others, most of them served by a kernel, from the client); tests the SAN's resource
 # agent against its standard, and cuts the power of a SAN that exports files; cuts the power of a node and
 # switches it on again; makes an appliance that is joined over ssh; takes all down, and looks for what is left.
@@ -30,10 +31,29 @@ step() {
   "$PLIMSOLL" "$@" >"$place/out" 2>&1 || { cat "$place/out" >&2; echo "test-vm: failed: $*" >&2; exit 1; }
   printf '%4d s  %s\n' $((SECONDS - from)) "$*"
 }
+# SIGKILL at a random tenth of so many seconds.
+kills=0 met=0
+killed() {
+  local within=$1 pid
+  shift
+  "$PLIMSOLL" "$@" >"$place/killed" 2>&1 &
+  pid=$!
+  sleep "$(shuf -i "1-$((within * 10))" -n 1 | sed 's/.$/.&/')"
+  kills=$((kills + 1))
+  if kill -9 "$pid" 2>/dev/null; then met=$((met + 1)); fi
+  wait "$pid" 2>/dev/null || true
+}
 links() { ip -brief link | awk '{ print $1 }' | sort; }
 
 links >"$place/before"
 step vm image
+# The image is there until the next one is.
+image=$("$PLIMSOLL" vm image --json)
+killed 60 vm image --renew
+if [ "$("$PLIMSOLL" vm image --json)" != "$image" ]; then
+  echo "test-vm: the image is another one after a kill" >&2
+  exit 1
+fi
 step vm up --node-count 3 --client-count 1 --memory 640M --disk 2G -o "$place/lab.toml"
 san='san(raid=5)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
@@ -41,7 +61,14 @@ step stack up "$san" --on "$place/lab.toml" --size 256M
 step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
   -o "$place/failover"
 step stack scrub "$san"
+for change in "switch $san" "replace $san n1" "switch $san" "replace $san n2"; do
+  read -ra words <<<"$change"
+  killed 8 stack "${words[@]}"
+  step stack "${words[@]}"
+done
+step stack scrub "$san"
 step stack down "$san"
+echo "$kills kills, of which $met met a living process; the same command went on"
 echo "a SAN of RAID 5 that outlived a power cut took $((SECONDS - began)) s, from no image until it was down"
 load() {
   step stack up "$1" --on "$place/lab.toml" --size 512M

@@ -6,9 +6,9 @@ use super::commands::{
     CHANGES, LastingCommand, NOT_KILLED_HERE, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS,
     files_below, is_whole, left, prepared,
 };
-use crate::support::{Lab, pause, skipped, text};
+use crate::support::{Lab, pause, signal, skipped, text};
 use plimsoll_core::rng::{Rng, Seed};
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 
 /// How often a command is begun that ends before it is killed.
 const TRIES: usize = 4;
@@ -242,12 +242,82 @@ fn whatever_else_is_killed_leaves_nothing_that_raze_does_not_take_away() {
                 lab.run(&["stack", "up", "local", "--size", "512M"]);
             }
             moments.kill(&lab, command);
+            goes_on(&lab, command, &moments);
         }
     }
     assert!(
         moments.first_kills > 0,
         "all had ended before they were killed"
     );
+}
+
+/// The same command again comes to its end: with what is there of it, or anew. A recording and a ledger are
+/// evidence, which is never written over: then another name is asked for, and the command goes on under it.
+fn goes_on(lab: &Lab, command: &LastingCommand, moments: &Moments) {
+    let context = format!("{}, seed {}", command.name(), moments.seed);
+    let words = command.words(moments.rounds);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = |words: &[&str]| {
+        let output = lab.run(words);
+        let told = text(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{context}: {words:?}: {told}"
+        );
+    };
+    let output_of = |option: &str| {
+        let at = words.iter().position(|word| *word == option);
+        at.map(|at| words[at + 1]).unwrap_or_default()
+    };
+    let (run, ledger) = (output_of("-o"), output_of("--ledger"));
+    let under_another_name = |name: &str| {
+        let refused = lab.run(&words);
+        let told = text(&refused.stderr);
+        let is_refused = refused.status.code() == Some(2) && told.contains("another name");
+        assert!(is_refused, "{context}: {told}");
+        let other = format!("{name}-again");
+        let renamed = |word: &&str| {
+            if *word == name {
+                other.clone()
+            } else {
+                (*word).into()
+            }
+        };
+        let renamed: Vec<String> = words.iter().map(renamed).collect();
+        done(&renamed.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    let has_begun = |file: &str| lab.path(file).exists();
+    let events = std::fs::read_to_string(lab.path(run).join("events.jsonl"));
+    match words[..] {
+        ["serve", ..] => serves_again(lab, &words, &context),
+        ["stack", "up", ..] => {
+            done(&words);
+            done(&["stack", "down", "local"]);
+        }
+        // One that is taken down, or razed, is not there to be taken down again.
+        ["stack", "down", ..] => {
+            done(&["stack", "up", "local", "--size", "512M"]);
+            done(&words);
+        }
+        ["record", ..] if has_begun(&format!("{run}.meta")) => under_another_name(run),
+        ["ledger", "write", ..] if has_begun(ledger) => under_another_name(ledger),
+        _ if events.is_ok_and(|text| text.contains("\"finished\"")) => done(&["report", run]),
+        _ => done(&words),
+    }
+    let left = [left(lab), files_below(&lab.path("state"))].concat();
+    assert!(left.is_empty(), "{context}: {left:?}");
+}
+
+/// A page server has no end of its own: it listens, and ends when it is asked to.
+fn serves_again(lab: &Lab, words: &[&str], context: &str) {
+    let mut child = lab.start(words);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_listening = lines.any(|line| line.unwrap().contains("http://127.0.0.1:"));
+    signal(child.id(), "-TERM");
+    let ended = child.wait().unwrap();
+    assert!(is_listening, "{context}: it says no address");
+    assert_eq!(ended.code(), Some(0), "{context}");
 }
 
 /// One of the changes, drawn by the seed; as many as are asked for where somebody has the time.
