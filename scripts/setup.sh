@@ -150,7 +150,7 @@ make_python() {
   made=$(cat "$place/made-of" 2>/dev/null || true)
   if [ "$made" = "$*" ]; then return; fi
   echo "making $place: libraries that $why"
-  if python3 -m venv "$place" && "$place/bin/pip" install --quiet "$@"; then
+  if python3 -m venv "$place" && "$place/bin/pip" install --quiet --no-compile "$@"; then
     echo "$*" >"$place/made-of"
   else
     echo "setup.sh: no libraries that $why: their tests say SKIPPED" >&2

@@ -546,7 +546,7 @@ fn read_all(name: &str, bytes: Vec<u8>) {
 
 #[test]
 fn no_mutated_fixture_breaks_a_reader() {
-    mutated(5_000);
+    mutated(1_000);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //!
 //! The source is `monitoring/diskstats.txt`: `/proc/diskstats` of a virtual disk, 100 times a second
 //! apart, while this project was built on it. A real node_exporter turns it into its metrics, Prometheus's
-//! own tool makes a week of them, in which a sample comes every 15 s and the source again and again, and a
-//! real Prometheus is asked (Debian: `prometheus`, `prometheus-node-exporter`; scripts/setup.sh has both).
+//! own tool makes a week of them, in which a sample comes every minute, as is Prometheus's default, and the
+//! source again and again. A real Prometheus is asked (Debian: `prometheus`, `prometheus-node-exporter`;
+//! scripts/setup.sh has both).
 
 use crate::support::{Lab, program, skipped, text, timed, until};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use std::time::Duration;
 const SOURCE: &str = include_str!("monitoring/diskstats.txt");
 /// 2026-11-16 00:00 UTC.
 const FROM_S: u64 = 1_794_787_200;
-const STEP_S: u64 = 15;
+const STEP_S: u64 = 60;
 const WEEK_S: u64 = 7 * 86_400;
 
 /// A program that ends with the test.
