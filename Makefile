@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .PHONY: demo test fuzz test-stacks test-vm test-newcomer guide build dist dist-check
 
-# The program and the agent that it copies to other machines, both static.
+# The program, the agent that it copies to other machines and the server of its page, all static.
 build:
 	scripts/build.sh
 
@@ -22,7 +22,7 @@ dist-check:
 
 demo:
 	scripts/setup.sh demo
-	$(MAKE) --no-print-directory build
+	scripts/build.sh --without-server
 	scripts/demo.sh
 
 # Recordings of others that tests hold results against; not part of this repository.

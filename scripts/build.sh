@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the program, and the agent that it copies to other machines (docs/stacks/inventory.md) and that
-# lies beside it, for this machine or for the target that is named. Those of this machine are also put into
-# target/release.
+# Builds the program, and those that lie beside it: the agent that it copies to other machines
+# (docs/stacks/inventory.md), and the server of its page (docs/serve.md). For this machine or for the target that
+# is named; those of this machine are also put into target/release.
 #
-#   build.sh [x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]
+#   build.sh [--without-server] [x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+programs=(plimsoll plimsoll-server)
+if [ "${1:-}" = --without-server ]; then
+  programs=(plimsoll)
+  shift
+fi
 target=${1:-$(uname -m)-unknown-linux-gnu}
 folder=${CARGO_TARGET_DIR:-target}/$target
 if [ "$target" = aarch64-unknown-linux-gnu ]; then
@@ -20,9 +25,11 @@ fi
 static=(-C target-feature=+crt-static -C "link-arg=-Wl,--build-id")
 cargo rustc --locked --target "$target" --profile agent --package plimsoll-agent --bin plimsoll-agent -- \
   "${static[@]}"
-cargo rustc --locked --target "$target" --release --package plimsoll --bin plimsoll -- \
-  "${static[@]}" -C strip=debuginfo
+for program in "${programs[@]}"; do
+  cargo rustc --locked --target "$target" --release --package "$program" --bin "$program" -- \
+    "${static[@]}" -C strip=debuginfo
+done
 install -m 755 "$folder/agent/plimsoll-agent" "$folder/release/"
 if [ $# -eq 0 ]; then
-  install -D -m 755 -t "$folder/../release" "$folder/release/plimsoll" "$folder/release/plimsoll-agent"
+  install -D -m 755 -t "$folder/../release" "$folder/release/plimsoll-agent" "${programs[@]/#/$folder/release/}"
 fi

@@ -67,7 +67,7 @@ check_program() {
 # Everything that is installed, as it is below /usr or /usr/local.
 stage() {
   local machine=$1 prefix=$2 doc=$2/share/doc/plimsoll program
-  for program in plimsoll plimsoll-agent; do
+  for program in plimsoll plimsoll-agent plimsoll-server; do
     check_program "$(built "$machine")/$program"
     install -D -m 755 "$(built "$machine")/$program" "$prefix/lib/plimsoll/$program"
   done

@@ -88,6 +88,7 @@ inside plimsoll --version
 [ "$(inside plimsoll --version | cut -d ' ' -f 2)" = "$(dpkg-deb --field "$deb" Version | sed 's/~.*//')" ] ||
   die "the program and the package have different versions"
 inside /usr/lib/plimsoll/plimsoll-agent --version
+inside /usr/lib/plimsoll/plimsoll-server --version
 
 say "manual pages and completions are those of this program"
 mkdir "$root/tmp/man"

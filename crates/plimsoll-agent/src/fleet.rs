@@ -2,10 +2,10 @@
 //! The agent on a load host that a scheduler provides: it goes to the controller, serves it until the
 //! connection ends, and leaves nothing.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, failed};
 use crate::raze::{nothing_left, raze_own_parts};
 use crate::task::EnginePlayer;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_fleet::{FleetAgent, FleetDial, FleetTicket, dial};
 use plimsoll_machine::agent_server::{AgentTaskRunner, serve_channel};
 use plimsoll_machine::host::agent::AgentProgram;

@@ -6,9 +6,6 @@
 //! has no command line, no readers of foreign recordings and no report.
 #![forbid(unsafe_code)]
 
-pub mod command_line;
-pub mod context;
-pub mod failure;
 pub mod fleet;
 mod programs;
 pub mod raze;

@@ -2,10 +2,10 @@
 //! `plimsoll-agent`: what a plimsoll on another machine copies here and starts.
 #![forbid(unsafe_code)]
 
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::raze::{nothing_left, raze};
 use plimsoll_agent::{EnginePlayer, fleet, trees, watchdog};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_machine::agent_server::{AgentTaskRunner, serve};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::journal::StateDir;

@@ -2,9 +2,9 @@
 //! Programs as workloads: each is run in a fresh directory on the target, timed, and its output is
 //! read. What they leave is removed before the next trial, so that every trial begins alike.
 
-use crate::failure::{CliError, CliExitCode, stopped};
 use plimsoll_classics::boot;
 use plimsoll_classics::originals::{self, ProgramOutputFormat};
+use plimsoll_console::failure::{CliError, CliExitCode, stopped};
 use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
 use plimsoll_core::num::ratio;

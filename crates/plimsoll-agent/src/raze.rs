@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Removes everything that plimsoll made on this machine and has not removed itself.
 
-use crate::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_machine::agent_server::{copied, forget_copy};
 use plimsoll_machine::cleanup::{self, RazedJournal};
 use plimsoll_machine::host::HostPool;

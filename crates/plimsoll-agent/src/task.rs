@@ -4,13 +4,13 @@
 mod client_cpus;
 mod settle;
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing, failed, stopped};
 use crate::programs::{self, ProgramTrialResult};
 use crate::recorder::record_for;
 use crate::trial_load::{TrialLoad, block_seed};
 use crate::write_verify::write_verify;
 use client_cpus::ClientCpuLimit;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing, failed, stopped};
 use plimsoll_core::event::{GeneratorStats, OpStats, TrialResult};
 use plimsoll_core::evidence::MachineUse;
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask, AgentTrialResult, AgentTrialTask};

@@ -2,8 +2,8 @@
 //! Helpers of workloads that are programs: one makes the files that are copied, one drops files from
 //! the page cache.
 
-use crate::failure::{CliError, CliExitCode};
 use plimsoll_classics::copy::{CopyFile, CopySourceKind, files};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;

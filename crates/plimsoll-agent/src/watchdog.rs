@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The watchdog that the plan of a stack starts.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_machine::host::Host as _;
 use plimsoll_machine::host::watchdog::HostWatchdog;
 

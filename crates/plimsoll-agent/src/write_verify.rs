@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The write-verify of a target: concurrent writes come back as they were written.
 
-use crate::failure::{CliError, CliExitCode, failed, stopped};
+use plimsoll_console::failure::{CliError, CliExitCode, failed, stopped};
 use plimsoll_core::rng::Seed;
 use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{DataFlaw, VerifyOptions, VerifyReport};

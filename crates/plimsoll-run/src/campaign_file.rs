@@ -2,7 +2,7 @@
 //! Reads a campaign file into the words of the command line: targets, workloads and conditions. What is
 //! wrong is told with the file, the line and the key.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::campaign_file::{
     CampaignBuild, CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
     CampaignWorkload, settings_choices,

@@ -2,7 +2,7 @@
 //! Reads an experiment file, and holds what only all of it together can show: that tables are whole, that
 //! figures name parts that there are, and that every question has an answer for every figure.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::experiment::{
     ExperimentCommand, ExperimentCondition, ExperimentFigure, ExperimentFile, ExperimentPart,
     ExperimentQuestion, ExperimentTable, placeholders,

@@ -4,7 +4,7 @@
 //! The sources of a git reference are checked out into a clone that shares the objects of the user's
 //! repository and changes nothing in it. The clone stays, so that the next gate builds only what changed.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, stopped};
+use plimsoll_console::failure::{CliError, CliExitCode, stopped};
 use plimsoll_core::campaign_file::CampaignBuild;
 use plimsoll_machine::host::{HostTimedJob, LocalHost};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which exit code an error of the lab calls for.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_lab::stacks::{ChangeError, UpError};
 use plimsoll_lab::vm::VmError;
 use std::fmt;

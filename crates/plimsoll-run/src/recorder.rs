@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files that a recording goes into: an archive of counters, or requests while they are recorded.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::recorder::{CaptureSink, CounterCaptureOptions};
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats};
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::HostTimeSource;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What people write for a workload and a target, and what is meant by it.
 
-use plimsoll_agent::failure::CliError;
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
+use plimsoll_console::failure::CliError;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::PackedRequests;
 use plimsoll_core::nearest::nearest;

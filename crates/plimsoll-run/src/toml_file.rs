@@ -2,7 +2,7 @@
 //! Files of TOML that users write, and places in them: what is wrong is told with the file, the line and the
 //! key.
 
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 

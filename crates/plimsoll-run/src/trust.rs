@@ -4,7 +4,7 @@
 //! Invariant: a file can ask, and only the command line grants. Consent is for one file, wherever links
 //! lead to it, and for none beside it.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::plan::StackFile;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! A target is a stack or a simulated device. Either is written as parts with settings, and a change is the
 //! same text with another value in it: so every run of a search is a run that anybody can repeat.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::settings::{SettingDefinition, SettingLevels, SettingUnit, SettingValues};
 use plimsoll_engine::sim::{self, SimDeviceSpec};
 use plimsoll_lab::stacks::StackConfig;

@@ -1,97 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choices of forms, as whoever starts the server knows them.
+//! The choices of forms, as the measuring program knows them, which is asked for them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything that forms offer.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ServerCatalogue {
+pub(crate) struct ServerCatalogue {
     /// Workloads by name; none that starts other programs.
-    pub workloads: Vec<WorkloadOffer>,
+    pub(crate) workloads: Vec<WorkloadOffer>,
     /// Storage systems by name.
-    pub stacks: Vec<StackOffer>,
+    pub(crate) stacks: Vec<StackOffer>,
     /// Layers over them.
-    pub layers: Vec<LayerOffer>,
+    pub(crate) layers: Vec<LayerOffer>,
     /// Faults of servers.
-    pub faults: Vec<FaultOffer>,
+    pub(crate) faults: Vec<FaultOffer>,
     /// Conditions of servers, for trials under them.
-    pub conditions: Vec<String>,
+    pub(crate) conditions: Vec<String>,
     /// Inventory files that may be used.
-    pub inventories: Vec<String>,
+    pub(crate) inventories: Vec<String>,
     /// Targets that may be used, beside stacks and simulated devices.
-    pub targets: Vec<String>,
+    pub(crate) targets: Vec<String>,
     /// Files that may start programs.
     #[serde(skip)]
-    pub trusted: Vec<String>,
+    pub(crate) trusted: Vec<String>,
 }
 
 /// A setting with its usual value.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SettingOffer {
+pub(crate) struct SettingOffer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its value where none is given.
-    pub value: String,
+    pub(crate) value: String,
     /// Its effect, and the form of its values.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A workload.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct WorkloadOffer {
+pub(crate) struct WorkloadOffer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its load, in words.
-    pub text: String,
+    pub(crate) text: String,
     /// Its settings.
-    pub settings: Vec<SettingOffer>,
+    pub(crate) settings: Vec<SettingOffer>,
 }
 
 /// A storage system.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct StackOffer {
+pub(crate) struct StackOffer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// A description.
-    pub text: String,
+    pub(crate) text: String,
     /// The nodes that it has as it comes.
-    pub nodes: u16,
+    pub(crate) nodes: u16,
     /// Its settings.
-    pub settings: Vec<SettingOffer>,
+    pub(crate) settings: Vec<SettingOffer>,
     /// Whether it can be made here.
-    pub ready: bool,
+    pub(crate) ready: bool,
     /// Programs and modules that it lacks here.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// A layer over a storage system.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LayerOffer {
+pub(crate) struct LayerOffer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its effect.
-    pub text: String,
+    pub(crate) text: String,
     /// Its settings.
-    pub settings: Vec<SettingOffer>,
+    pub(crate) settings: Vec<SettingOffer>,
     /// Whether it can be made here.
-    pub ready: bool,
+    pub(crate) ready: bool,
     /// Programs and modules that it lacks here.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// A fault.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FaultOffer {
+pub(crate) struct FaultOffer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its effect.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl ServerCatalogue {

@@ -111,3 +111,19 @@ impl IntoResponse for RequestError {
         (self.status, kind, told.to_string()).into_response()
     }
 }
+
+impl From<plimsoll_remote::RemoteError> for ServeError {
+    fn from(error: plimsoll_remote::RemoteError) -> ServeError {
+        ServeError::usage(error.to_string(), error.hint())
+    }
+}
+
+/// Refused before anybody could send a request.
+impl From<RequestError> for ServeError {
+    fn from(error: RequestError) -> ServeError {
+        let hint = error
+            .hint
+            .unwrap_or_else(|| "see plimsoll serve --help".into());
+        ServeError::usage(error.text, hint)
+    }
+}

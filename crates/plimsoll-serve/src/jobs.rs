@@ -208,6 +208,13 @@ impl JobBoard {
         found.map(|job| job.id.to_string())
     }
 
+    pub(crate) fn is_at_work_on(&self, run: &str) -> bool {
+        let is_of_run = |job: &Arc<ServerJob>| job.subject.run.as_deref() == Some(run);
+        self.all()
+            .iter()
+            .any(|job| is_of_run(job) && job.is_running())
+    }
+
     pub(crate) fn facts(&self, job: &ServerJob) -> JobFacts {
         let ended = locked(&job.ended).clone();
         let code = ended.as_ref().and_then(|ended| ended.status.code());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The server behind the live page. It reads run folders, and for all that changes something it starts this
-//! very program, as a person would type it: `docs/design/0013-pages.md` has its interface.
+//! The server behind the live page. It reads run folders, and for all that changes something it starts the
+//! measuring program, as a person would type it: `docs/design/0013-pages.md` has its interface.
 //!
 //! The wall around axum and tokio: nothing of them is seen from outside of this crate.
 #![forbid(unsafe_code)]
@@ -17,9 +17,7 @@ mod forms;
 mod guard;
 mod jobs;
 mod metrics;
-mod monitoring;
 mod push;
-mod remote;
 mod routes;
 mod runs;
 mod secret;
@@ -31,15 +29,9 @@ mod sync;
 mod team;
 mod timed_stream;
 
-pub use catalogue::{
-    FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,
-};
-pub use drawing::draw_for_server;
+pub use drawing::{DRAW_COMMAND, draw_for_server};
 pub use error::ServeError;
-pub use monitoring::{MonitoringOptions, MonitoringServer, MonitoringToken};
-pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
 pub use push::listing::PushLimits;
-pub use remote::RemoteError;
 pub use state::ServeOptions;
 
 use state::ServerState;

@@ -266,12 +266,18 @@ impl RunStore {
         ListedPage { runs, count }
     }
 
+    /// Whether a process has its folder.
+    pub(crate) fn is_being_written(&self, run: &SeenRun) -> Result<bool, RequestError> {
+        let folder = self.find(run.id())?;
+        Ok(plimsoll_archive::is_being_written(&folder).unwrap_or(false))
+    }
+
     /// A run as a list shows it.
     pub(crate) fn facts(&self, run: &SeenRun) -> Result<ListedRun, RequestError> {
         let id = run.id();
         let folder = self.find(id)?;
         let manifest = self.manifest(id, &folder)?;
-        let is_running = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
+        let is_running = self.is_being_written(run)?;
         let bytes = plimsoll_archive::events_bytes(&folder);
         let known = locked(&self.answers).get(id).cloned();
         // The answer of a run that goes on is as old as the last look at it.

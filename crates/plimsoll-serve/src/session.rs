@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is let in: sessions of pages, and how often a wrong token was tried.
 
-use crate::secret::ServerSecret;
+use crate::secret::drawn;
 use crate::sync::locked;
+use plimsoll_remote::secret::ServerSecret;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -39,7 +40,7 @@ impl SessionBoard {
         &self,
         token: Option<i64>,
     ) -> std::io::Result<(ServerSecret, ServerSecret)> {
-        let (key, csrf) = (ServerSecret::draw()?, ServerSecret::draw()?);
+        let (key, csrf) = (drawn()?, drawn()?);
         let mut sessions = locked(&self.sessions);
         drop_idle(&mut sessions);
         if sessions.len() >= SESSIONS_MAX {

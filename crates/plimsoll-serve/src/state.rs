@@ -8,13 +8,14 @@ use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
 use crate::push::listing::PushLimits;
 use crate::runs::RunStore;
-use crate::secret::ServerSecret;
+use crate::secret::drawn;
 use crate::seen::{RunPlace, SeenRun, no_run};
 use crate::session::SessionBoard;
 use crate::share::ShareBoard;
 use crate::sync::locked;
 use crate::team::TeamHistory;
 use plimsoll_history::HistoryAddress;
+use plimsoll_remote::secret::ServerSecret;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Most streams of events at once, and those of one user: as many as a browser opens.
 const STREAMS_MAX: usize = 32;
 const STREAMS_EACH: usize = 6;
+/// The command of the measuring program that prints the choices of forms.
+const OFFERS: &str = "__offers";
 /// Most files that are received at once, and those of one user.
 const UPLOADS_MAX: usize = 8;
 const UPLOADS_EACH: usize = 2;
@@ -41,16 +44,16 @@ pub struct ServeOptions {
     pub token_file: Option<PathBuf>,
     /// Further addresses (`https://lab.example`) under which browsers reach it.
     pub origins: Vec<String>,
-    /// The choices of forms; asked again whenever somebody looks.
-    pub catalogue: fn(&[String], &[String]) -> ServerCatalogue,
     /// Inventory files that forms may name.
     pub inventories: Vec<String>,
     /// Targets that forms may name.
     pub targets: Vec<String>,
     /// Files that may start programs, as what is started is told with `--trust`.
     pub trusted: Vec<String>,
-    /// The program that jobs start: this one.
+    /// The measuring program: jobs start it, and it knows the choices of forms.
     pub program: PathBuf,
+    /// This program, which draws pages in processes of their own.
+    pub drawer: PathBuf,
     /// Its version.
     pub version: &'static str,
     /// The name of this machine.
@@ -93,16 +96,18 @@ pub(crate) struct ServerState {
     team: Option<TeamHistory>,
     /// Hosts and origins of requests, known once the port is.
     origins: OnceLock<Vec<String>>,
-    catalogue: Mutex<Option<Arc<ServerCatalogue>>>,
+    catalogue: Mutex<Arc<ServerCatalogue>>,
     started: AtomicU64,
 }
 
 impl ServerState {
     pub(crate) async fn of(options: ServeOptions) -> Result<ServerState, ServeError> {
         check_address(&options)?;
+        let jobs = JobBoard::of(options.program.clone(), options.meaning);
+        let offered = offered(&jobs, &options).await?;
         let token = match &options.token_file {
             Some(path) => ServerSecret::read(path)?,
-            None => ServerSecret::draw().map_err(ServeError::System)?,
+            None => drawn().map_err(ServeError::System)?,
         };
         let io = |source| ServeError::Io {
             doing: "use the folder of runs",
@@ -111,7 +116,7 @@ impl ServerState {
         };
         plimsoll_archive::make_directory(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
-        let drawings = Arc::new(RunDrawings::of(options.program.clone(), folder.clone()));
+        let drawings = Arc::new(RunDrawings::of(options.drawer.clone(), folder.clone()));
         let team = match &options.history {
             None => None,
             Some((address, limits)) => {
@@ -125,7 +130,7 @@ impl ServerState {
             glances: ShareBoard::of(STREAMS_MAX, 1),
             uploads: ShareBoard::of(UPLOADS_MAX, UPLOADS_EACH),
             runs: Arc::new(RunStore::of(folder)),
-            jobs: JobBoard::of(options.program.clone(), options.meaning),
+            jobs,
             token,
             sessions: SessionBoard::default(),
             streams: ShareBoard::of(STREAMS_MAX, STREAMS_EACH),
@@ -133,7 +138,7 @@ impl ServerState {
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string(),
             origins: OnceLock::new(),
-            catalogue: Mutex::default(),
+            catalogue: Mutex::new(Arc::new(offered)),
             started: AtomicU64::new(0),
             options,
         })
@@ -210,21 +215,16 @@ impl ServerState {
         self.origins.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The choices of forms, worked out anew. Looks at the machine: not for the thread of requests.
-    pub(crate) fn look_up_catalogue(&self) -> Arc<ServerCatalogue> {
-        let (inventories, targets) = (&self.options.inventories, &self.options.targets);
-        let found = Arc::new(ServerCatalogue {
-            trusted: self.options.trusted.clone(),
-            ..(self.options.catalogue)(inventories, targets)
-        });
-        *locked(&self.catalogue) = Some(Arc::clone(&found));
-        found
+    /// The choices of forms, worked out anew.
+    pub(crate) async fn look_up_catalogue(&self) -> Result<Arc<ServerCatalogue>, RequestError> {
+        let found = Arc::new(offered(&self.jobs, &self.options).await?);
+        *locked(&self.catalogue) = Arc::clone(&found);
+        Ok(found)
     }
 
     /// The same as it was last; its names do not change.
     pub(crate) fn catalogue(&self) -> Arc<ServerCatalogue> {
-        let known = locked(&self.catalogue).clone();
-        known.unwrap_or_else(|| self.look_up_catalogue())
+        Arc::clone(&locked(&self.catalogue))
     }
 
     /// A name for a run that is started.
@@ -233,6 +233,25 @@ impl ServerState {
         let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
         format!("{now}-{}-{number}", std::process::id())
     }
+}
+
+/// Asks the measuring program, which refuses inventories and targets that a form could not use.
+async fn offered(jobs: &JobBoard, options: &ServeOptions) -> Result<ServerCatalogue, RequestError> {
+    let option = |name: &str, all: &[String]| -> Vec<String> {
+        all.iter().map(|one| format!("--{name}={one}")).collect()
+    };
+    let words = [
+        vec![OFFERS.to_owned()],
+        option("inventory", &options.inventories),
+        option("target", &options.targets),
+        option("trust", &options.trusted),
+    ];
+    let told = jobs.ask(&words.concat()).await?;
+    let found: ServerCatalogue = serde_json::from_value(told).map_err(RequestError::failed)?;
+    Ok(ServerCatalogue {
+        trusted: options.trusted.clone(),
+        ..found
+    })
 }
 
 /// Refuses to tell secrets to a network without encryption, and names that cannot be compared.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The packages that are released.
-const RELEASED: [&str; 2] = ["plimsoll", "plimsoll-agent"];
+const RELEASED: [&str; 3] = ["plimsoll", "plimsoll-agent", "plimsoll-server"];
 
 /// A package that a release contains, or that takes part in its build.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 1 << 18;
 /// All notices as one text.
 pub(super) fn text(root: &Path, crates: &[SbomCrate], web: &[SbomCrate]) -> Result<String, String> {
     let mut out = String::from(
-        "The programs plimsoll and plimsoll-agent contain the packages below. Of packages that offer a choice \
+        "The programs plimsoll, plimsoll-agent and plimsoll-server contain the packages below. Of packages that offer a choice \
          of licences all texts are given. They also contain the standard library of Rust (MIT or Apache-2.0) \
          and the GNU C library (LGPL-2.1 or later): whoever wants to change the latter builds the programs \
          anew from their sources with scripts/build.sh.\n\n",

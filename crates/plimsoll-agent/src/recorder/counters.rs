@@ -7,7 +7,7 @@
 //! up for.
 
 use super::{CaptureSink, head, wait_until};
-use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::recording::{CaptureBatch, CaptureStats, DiskCounters};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::sys::clock::{asleep, thread_cpu, wall_clock};

@@ -15,7 +15,7 @@ mod requests;
 pub use counters::{CounterCaptureOptions, INTERVAL_MIN, counted};
 pub use on_node::record_for;
 
-use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_engine::sys::clock::wall_clock;
 use plimsoll_machine::host::HostTimeSource;

@@ -2,7 +2,7 @@
 //! A recording that another machine asked for: what there is goes over the connection to it.
 
 use super::{CaptureSink, record};
-use crate::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::load::AgentEvent;
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::Nanos;

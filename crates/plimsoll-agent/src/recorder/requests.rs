@@ -4,10 +4,10 @@
 //! The instance of the tracer stands in a journal before it is made.
 
 use super::{CaptureSink, head, wait_until};
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::run_id;
 use crate::run_id::run_header;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_core::recording::{CaptureBatch, CaptureStats, TraceRequest};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::{monotonic, thread_cpu};

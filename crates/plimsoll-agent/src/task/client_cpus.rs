@@ -2,7 +2,7 @@
 //! A load generator with another number of processors than it has, for as long as a trial lasts: if the
 //! result moves with it, the client is what is measured.
 
-use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::num::{saturating_u32, to_usize};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

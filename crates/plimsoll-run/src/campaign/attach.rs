@@ -4,8 +4,8 @@
 
 use super::arms::shown;
 use super::device::{self, DestroyConsent};
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_agent::run_id::run_header;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::target::DeviceIdentity;
 use plimsoll_core::target::TargetFacts;
 use plimsoll_lab::attach::{

@@ -10,7 +10,7 @@ use super::arms::ArmTarget;
 use super::scale::{LENGTH_MAX, probe_of};
 use super::trial::trial_task;
 use super::{ArmSet, CampaignEndKind, CampaignOptions, TimeBudget, is_out_of_time};
-use plimsoll_agent::failure::{CliError, CliExitCode, stopped};
+use plimsoll_console::failure::{CliError, CliExitCode, stopped};
 use plimsoll_core::conditioning::{
     PreconditioningResult, SteadyStateResult, SystemConditioning, SystemConditioningResult,
     SystemConditioningStart, SystemConditioningStep,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Block devices as targets: writing to one destroys what it holds, so it takes consent.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::target::{DeviceIdentity, TargetFacts};
 use plimsoll_core::units;
 use plimsoll_engine::device_identity;

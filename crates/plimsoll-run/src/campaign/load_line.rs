@@ -6,7 +6,7 @@
 
 use super::trial::{in_condition, measure_trial};
 use super::{ArmSet, CampaignEndKind, CampaignOptions, is_out_of_time};
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
     RunEvent, RunListener, RunManifest, TrialId, TrialResult, WorkloadEntry,
 };

@@ -4,7 +4,7 @@
 
 use super::scale::{WorkloadRequest, entry, label_of, length, probed};
 use super::{ArmSet, CampaignOptions};
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::comparison::LoadLoopKind;
 use plimsoll_core::event::{LoadLoopEntry, RunWarning, TrialResult, WorkloadEntry};
 use plimsoll_core::num::{ratio, round_u64};

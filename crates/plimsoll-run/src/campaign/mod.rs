@@ -32,8 +32,8 @@ use crate::recorder::sample;
 use course::{BlockCourse, CourseStep};
 use failover::FaultBench;
 use pilot::{PilotListener, PilotRecord};
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_archive::{ArchiveError, RunFolderWriter};
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::design::{BlockDesign, BlocksEndCause};
 use plimsoll_core::event::{
@@ -224,7 +224,7 @@ pub fn manifest(
         began_at: jiff::Zoned::now()
             .strftime("%Y-%m-%dT%H:%M:%S%:z")
             .to_string(),
-        command: plimsoll_agent::command_line::words(),
+        command: plimsoll_console::command_line::words(),
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,

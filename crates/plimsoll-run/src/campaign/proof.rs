@@ -2,8 +2,8 @@
 //! The proof that precedes every measurement: concurrent writes come back as they were written.
 
 use super::{ArmSet, CampaignOptions};
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::RunWarning;
 use plimsoll_lab::proofs::{self, SelfTestDepth, SelfTestResult, SelfTestStatus};
 use plimsoll_machine::host::HostResolver as _;

@@ -2,7 +2,7 @@
 //! Exports of NFS servers as targets: plimsoll itself is the client.
 
 use super::WorkloadRequest;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::plan::{HERE, PlanAction, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::workload::Workload;

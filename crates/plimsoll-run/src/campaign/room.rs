@@ -3,7 +3,7 @@
 
 use super::WorkloadRequest;
 use plimsoll_agent::VERIFY_BYTES;
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;

@@ -4,8 +4,8 @@
 
 use super::trial::trial_task;
 use super::{ArmSet, CampaignOptions};
-use plimsoll_agent::failure::CliError;
-use plimsoll_agent::failure::stopped;
+use plimsoll_console::failure::CliError;
+use plimsoll_console::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::event::{ClientCondition, RunWarning, TrialId, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, StackCondition};

@@ -7,7 +7,7 @@ use super::failover::{FaultBench, under_condition, under_fault};
 use super::nodes::TrialSessions;
 use super::pilot::PILOT_STEP;
 use super::{ArmSet, CampaignOptions};
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
     RunEvent, RunListener, RunWarning, TrialId, TrialInterval, TrialResult, WorkloadEntry,
 };

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Name of the command that draws, which no help shows.
-const COMMAND: &str = "__draw";
+pub const DRAW_COMMAND: &str = "__draw";
 /// The code with which it says why something cannot be drawn.
 const EXIT_REFUSED: i32 = 2;
 /// Most processes that draw at once, and those for one user.
@@ -130,7 +130,7 @@ fn too_much() -> RequestError {
 
 /// Starts the process, and waits for its end, or ends it.
 fn drawn(program: &Path, folder: &Path, piece: &DrawnPiece, longest: Duration) -> DrawnEnd {
-    let started = command(program, &[COMMAND.to_owned()])
+    let started = command(program, &[DRAW_COMMAND.to_owned()])
         .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

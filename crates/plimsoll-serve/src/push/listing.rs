@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The list of the files of a pushed run. Its digest is the run's identity: who sends the same files once
-//! more sends the same run.
+//! The list of the files of a pushed run, received: how much room they take, and whether they may come.
 //!
 //! A list is data of a stranger. Of a file there are only its path, its length and its digest, so a link or a
 //! device cannot be said; and paths are only those of run folders.
@@ -11,8 +10,7 @@ use axum::http::StatusCode;
 use plimsoll_archive::is_run_file;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::size;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use plimsoll_remote::listing::{PushFile, PushListing};
 use std::collections::BTreeSet;
 
 /// Most files of a run, longest path and part of one, and most parts.
@@ -39,50 +37,6 @@ pub struct PushLimits {
     pub user_bytes: u64,
 }
 
-/// One file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PushFile {
-    pub(crate) path: String,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: String,
-}
-
-/// The list of a run's files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PushListing {
-    /// Identifier of the run, as its manifest has it.
-    pub(crate) run: String,
-    /// The revision measured: a commit, a release.
-    #[serde(default)]
-    pub(crate) revision: String,
-    /// The system that the others are divided by.
-    #[serde(default)]
-    pub(crate) reference: Option<String>,
-    /// Whether the whole team sees it.
-    #[serde(default)]
-    pub(crate) shared: bool,
-    pub(crate) files: Vec<PushFile>,
-}
-
-/// The server's answer to a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PushAnswer {
-    /// The digest.
-    pub(crate) id: String,
-    /// Whether the run is acknowledged: it is in the store and in the database.
-    pub(crate) stored: bool,
-    /// Its folder in the store, once it is.
-    pub(crate) folder: Option<String>,
-    /// Numbers of the files that are not there yet.
-    pub(crate) wanted: Vec<usize>,
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn refused(text: impl Into<String>) -> RequestError {
     RequestError::invalid(text)
 }
@@ -92,101 +46,79 @@ fn too_large(text: String) -> RequestError {
         .hint("the server's limits are options of plimsoll serve")
 }
 
-impl PushListing {
-    /// The digest that identifies the run: of its files, in the order of their paths.
-    pub(crate) fn digest(&self) -> String {
-        PushListing::digest_of(&self.files)
-    }
+/// Room in the store: its bytes, its files and folders, and the list itlisting.
+pub(crate) fn takes(listing: &PushListing) -> u64 {
+    let folders: BTreeSet<&str> = listing
+        .files
+        .iter()
+        .flat_map(|file| file.path.match_indices('/').map(|(at, _)| &file.path[..at]))
+        .collect();
+    let lines: u64 = listing
+        .files
+        .iter()
+        .map(|file| file.path.len() as u64 + LINE_BYTES)
+        .sum();
+    let entries = (listing.files.len() + folders.len()) as u64;
+    listing
+        .bytes()
+        .saturating_add(entries * ENTRY_BYTES)
+        .saturating_add(lines)
+}
 
-    /// The same of files without their list.
-    pub(crate) fn digest_of(files: &[PushFile]) -> String {
-        let mut files: Vec<&PushFile> = files.iter().collect();
-        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let mut digest = Sha256::new();
-        for file in files {
-            digest.update(format!("{} {} {}\n", file.sha256, file.bytes, file.path));
-        }
-        hexadecimal(&digest.finalize())
+/// Refuses what is no list of a run folder, or too much.
+pub(crate) fn check(listing: &PushListing, limits: &PushLimits) -> Result<(), RequestError> {
+    if !is_run_name(&listing.run) || listing.run.len() > 80 {
+        return Err(refused(format!(
+            "the run cannot be named '{}'",
+            printable(&listing.run.chars().take(80).collect::<String>())
+        )));
     }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        let all = self.files.iter().map(|file| file.bytes);
-        all.fold(0, u64::saturating_add)
+    let words = [Some(&listing.revision), listing.reference.as_ref()];
+    let is_bad = |word: &&String| word.len() > WORDS_MAX || **word != printable(word);
+    if words.into_iter().flatten().any(|word| is_bad(&word)) {
+        return Err(refused(
+            "a revision or a reference is too long, or no plain text",
+        ));
     }
-
-    /// Room in the store: its bytes, its files and folders, and the list itself.
-    pub(crate) fn takes(&self) -> u64 {
-        let folders: BTreeSet<&str> = self
-            .files
-            .iter()
-            .flat_map(|file| file.path.match_indices('/').map(|(at, _)| &file.path[..at]))
-            .collect();
-        let lines: u64 = self
-            .files
-            .iter()
-            .map(|file| file.path.len() as u64 + LINE_BYTES)
-            .sum();
-        let entries = (self.files.len() + folders.len()) as u64;
-        self.bytes()
-            .saturating_add(entries * ENTRY_BYTES)
-            .saturating_add(lines)
+    if listing.files.len() > FILES_MAX {
+        return Err(too_large(format!(
+            "the run has {} files, and {FILES_MAX} are the most",
+            listing.files.len()
+        )));
     }
-
-    /// Refuses what is no list of a run folder, or too much.
-    pub(crate) fn check(&self, limits: &PushLimits) -> Result<(), RequestError> {
-        if !is_run_name(&self.run) || self.run.len() > 80 {
+    let mut seen = BTreeSet::new();
+    for file in &listing.files {
+        check_file(file, limits)?;
+        // On some file systems two such names are one.
+        if !seen.insert(file.path.to_ascii_lowercase()) {
             return Err(refused(format!(
-                "the run cannot be named '{}'",
-                printable(&self.run.chars().take(80).collect::<String>())
+                "two files of the run are named '{}'",
+                file.path
             )));
         }
-        let words = [Some(&self.revision), self.reference.as_ref()];
-        let is_bad = |word: &&String| word.len() > WORDS_MAX || **word != printable(word);
-        if words.into_iter().flatten().any(|word| is_bad(&word)) {
-            return Err(refused(
-                "a revision or a reference is too long, or no plain text",
-            ));
+    }
+    let below = |path: &String| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    if let Some(folder) = seen
+        .iter()
+        .filter_map(below)
+        .find(|folder| seen.contains(folder))
+    {
+        return Err(refused(format!(
+            "'{folder}' is a file and a folder of the run"
+        )));
+    }
+    for needed in ["manifest.json", "events.jsonl"] {
+        if !seen.contains(needed) {
+            return Err(refused(format!("it is no run folder: it has no {needed}")));
         }
-        if self.files.len() > FILES_MAX {
-            return Err(too_large(format!(
-                "the run has {} files, and {FILES_MAX} are the most",
-                self.files.len()
-            )));
-        }
-        let mut seen = BTreeSet::new();
-        for file in &self.files {
-            check_file(file, limits)?;
-            // On some file systems two such names are one.
-            if !seen.insert(file.path.to_ascii_lowercase()) {
-                return Err(refused(format!(
-                    "two files of the run are named '{}'",
-                    file.path
-                )));
-            }
-        }
-        let below = |path: &String| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-        if let Some(folder) = seen
-            .iter()
-            .filter_map(below)
-            .find(|folder| seen.contains(folder))
-        {
-            return Err(refused(format!(
-                "'{folder}' is a file and a folder of the run"
-            )));
-        }
-        for needed in ["manifest.json", "events.jsonl"] {
-            if !seen.contains(needed) {
-                return Err(refused(format!("it is no run folder: it has no {needed}")));
-            }
-        }
-        match self.bytes() > limits.run_bytes {
-            false => Ok(()),
-            true => Err(too_large(format!(
-                "the run has {}, and a run may have {}",
-                size(self.bytes() as f64),
-                size(limits.run_bytes as f64)
-            ))),
-        }
+    }
+    match listing.bytes() > limits.run_bytes {
+        false => Ok(()),
+        true => Err(too_large(format!(
+            "the run has {}, and a run may have {}",
+            size(listing.bytes() as f64),
+            size(limits.run_bytes as f64)
+        ))),
     }
 }
 
@@ -262,7 +194,10 @@ mod tests {
     #[test]
     fn paths_that_lead_elsewhere_are_refused() {
         assert_eq!(
-            listing(&[("ledgers/0.ledger", 5), ("disks.0", 5)]).check(&LIMITS),
+            check(
+                &listing(&[("ledgers/0.ledger", 5), ("disks.0", 5)]),
+                &LIMITS
+            ),
             Ok(())
         );
         let long = format!("ledgers/{}", "x".repeat(129));
@@ -289,32 +224,32 @@ mod tests {
             &long,
             &deep,
         ] {
-            let told = listing(&[(path, 5)]).check(&LIMITS);
+            let told = check(&listing(&[(path, 5)]), &LIMITS);
             assert!(told.is_err(), "{path}");
         }
-        let twice = listing(&[("ledgers/A", 5), ("ledgers/a", 5)]).check(&LIMITS);
+        let twice = check(&listing(&[("ledgers/A", 5), ("ledgers/a", 5)]), &LIMITS);
         assert!(twice.unwrap_err().text.contains("two files"));
-        let both = listing(&[("ledgers/a", 5), ("ledgers/a/b", 5)]).check(&LIMITS);
+        let both = check(&listing(&[("ledgers/a", 5), ("ledgers/a/b", 5)]), &LIMITS);
         assert!(both.unwrap_err().text.contains("a file and a folder"));
     }
 
     #[test]
     fn too_much_is_refused_before_anything_is_sent() {
-        let large = listing(&[("report.html", 1001)])
-            .check(&LIMITS)
-            .unwrap_err();
+        let large = check(&listing(&[("report.html", 1001)]), &LIMITS).unwrap_err();
         assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
-        let many = listing(&[("report.html", 900), ("disks.0", 900)]).check(&LIMITS);
+        let many = check(&listing(&[("report.html", 900), ("disks.0", 900)]), &LIMITS);
         assert!(many.unwrap_err().text.contains("the run has"));
-        let huge = listing(&[("disks.0", u64::MAX), ("disks.1", u64::MAX)]).check(&LIMITS);
+        let huge = check(
+            &listing(&[("disks.0", u64::MAX), ("disks.1", u64::MAX)]),
+            &LIMITS,
+        );
         assert!(huge.is_err());
         let mut wrong = listing(&[]);
         wrong.files[0].sha256 = "X".repeat(64);
-        assert!(wrong.check(&LIMITS).unwrap_err().text.contains("SHA-256"));
+        assert!(check(&wrong, &LIMITS).unwrap_err().text.contains("SHA-256"));
         wrong.files.remove(0);
         assert!(
-            wrong
-                .check(&LIMITS)
+            check(&wrong, &LIMITS)
                 .unwrap_err()
                 .text
                 .contains("no manifest.json")
@@ -328,16 +263,6 @@ mod tests {
         let (few, many) = (listing(&[]), listing(&more));
         assert_eq!(few.bytes(), many.bytes());
         // A hundred files in as many folders, and the folder of those.
-        assert!(many.takes() > few.takes() + 201 * ENTRY_BYTES);
-    }
-
-    #[test]
-    fn the_same_files_are_the_same_run() {
-        let (one, mut two) = (listing(&[("disks.0", 5)]), listing(&[("disks.0", 5)]));
-        two.files.reverse();
-        two.shared = true;
-        assert_eq!(one.digest(), two.digest());
-        two.files[0].bytes = 6;
-        assert_ne!(one.digest(), two.digest());
+        assert!(takes(&many) > takes(&few) + 201 * ENTRY_BYTES);
     }
 }

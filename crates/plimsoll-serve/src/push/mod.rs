@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushed runs: what is said of them, how they are sent, and where they are kept.
+//! Pushed runs: which may come, and where they are kept.
 
-pub(crate) mod client;
-mod files;
 pub(crate) mod listing;
 pub(crate) mod store;

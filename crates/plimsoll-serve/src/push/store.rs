@@ -12,11 +12,11 @@
 //! Invariant: below the store nothing is followed that is a link, and no name comes from a request but
 //! those that `listing` let through.
 
-use super::files::{digest, walk};
-use super::listing::{PushFile, PushListing, hexadecimal};
 use crate::error::{RequestError, ServeError};
 use crate::seen::is_run_name;
 use plimsoll_archive::{is_run_file, write_result};
+use plimsoll_remote::files::{digest, walk};
+use plimsoll_remote::listing::{PushFile, PushListing, hexadecimal};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

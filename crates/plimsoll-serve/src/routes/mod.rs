@@ -154,6 +154,5 @@ async fn server(State(state): SharedState, Extension(caller): Extension<RequestC
 }
 
 async fn catalogue(State(state): SharedState) -> Answer {
-    let found = beside(move || Ok(state.look_up_catalogue())).await?;
-    answer(&*found)
+    answer(&*state.look_up_catalogue().await?)
 }

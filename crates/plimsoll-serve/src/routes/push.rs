@@ -6,7 +6,7 @@ use super::{Answer, SharedState, answer, beside};
 use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::guard::{JsonForm, NothingForm};
-use crate::push::listing::{PushAnswer, PushListing};
+use crate::push::listing;
 use crate::push::store::{PushMark, PushStore, StagedFile, StagedPush};
 use crate::state::ServerState;
 use crate::team::TeamHistory;
@@ -17,6 +17,7 @@ use axum::http::StatusCode;
 use futures_util::{Stream, StreamExt as _};
 use plimsoll_core::units::size;
 use plimsoll_history::{HistoryRun, RunFigures};
+use plimsoll_remote::listing::{PushAnswer, PushListing};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,7 +160,7 @@ pub(super) async fn begin(
     let (team, owner_id) = people(&state, &caller)?;
     let limits = team.limits;
     let checked = beside(move || {
-        let checked = listing.check(&limits).map(|()| listing.digest());
+        let checked = listing::check(&listing, &limits).map(|()| listing.digest());
         Ok((checked, listing))
     });
     let (checked, listing) = checked.await?;
@@ -174,7 +175,7 @@ pub(super) async fn begin(
         forget(team.store.staged(owner_id, &id)).await?;
         return answer(done);
     }
-    if let Err(error) = make_room(&state, owner_id, &id, listing.takes()).await {
+    if let Err(error) = make_room(&state, owner_id, &id, listing::takes(&listing)).await {
         return Err(refuse(team, &caller, &listing.run, error).await?);
     }
     let staged = team.store.staged(owner_id, &id);
@@ -243,7 +244,9 @@ async fn make_room(
     }
     let announced = beside(move || {
         let listings = open.iter().filter_map(|push| push.staged.listing());
-        Ok(listings.fold(0, |sum: u64, listing| sum.saturating_add(listing.takes())))
+        Ok(listings.fold(0, |sum: u64, listing| {
+            sum.saturating_add(listing::takes(&listing))
+        }))
     });
     let stored = team.database.bytes_of(owner_id).await?;
     let all = stored
@@ -310,7 +313,7 @@ pub(super) async fn commit(
         reference: listing.reference.clone(),
         // Who sees a run that is brought back was said before.
         is_shared: known.as_ref().map_or(listing.shared, |run| run.is_shared),
-        bytes: listing.takes(),
+        bytes: listing::takes(&listing),
     };
     let push = WholePush {
         staged: staged.clone(),

@@ -2,7 +2,6 @@
 //! Runs, shown, started and resumed.
 
 use super::jobs::started;
-use super::stacks::catalogue;
 use super::{Answer, SharedState, answer, beside};
 use crate::answers::{
     RunArmFacts, RunDetailFacts, RunSectionFacts, RunSectionsFacts, RunSeriesFacts,
@@ -138,6 +137,10 @@ pub(super) async fn show(
 ) -> Answer {
     let (runs, of) = (Arc::clone(&state.runs), run.clone());
     let mut listed = beside(move || runs.facts(&of)).await?;
+    // Its process gives the folder free a little before it ends, and nothing resumes the run until then.
+    if listed.facts.state == RunState::Stopped && state.jobs.is_at_work_on(run.id()) {
+        listed.facts.state = RunState::Running;
+    }
     if listed.lacks_answer {
         fill_answers(&state, caller, vec![run.clone()]).await;
         listed.facts.answer = state.runs.known_answer(&run);
@@ -297,7 +300,7 @@ pub(super) async fn diff(
 }
 
 pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<RunForm>) -> Answer {
-    let offered = catalogue(&state).await?;
+    let offered = state.catalogue();
     let id = state.new_run();
     let folder = state.runs.folder().join(&id);
     let args = form.args(&folder.to_string_lossy(), &offered)?;
@@ -320,7 +323,7 @@ pub(super) async fn resume(
         let text = "a run that was pushed is not resumed here";
         return Err(RequestError::conflict(text).hint("resume it where it was measured"));
     }
-    let offered = catalogue(&state).await?;
+    let offered = state.catalogue();
     let runs = Arc::clone(&state.runs);
     let of = run.clone();
     let (listed, command) = beside(move || Ok((runs.facts(&of)?, runs.command(&of)?))).await?;

@@ -2,16 +2,14 @@
 //! Stacks: what the program says of them, and jobs that change them.
 
 use super::jobs::started;
-use super::{Answer, SharedState, answer, beside};
+use super::{Answer, SharedState, answer};
 use crate::answers::{StackFacts, StackNodeFacts, StackPlanFacts, StackStepFacts};
 use crate::forms::{StackForm, change_args};
 use crate::guard::{JsonForm, NothingForm};
 use crate::jobs::JobSubject;
 use crate::runs::command_line;
-use crate::state::ServerState;
 use axum::extract::{Path, State};
 use serde_json::Value;
-use std::sync::Arc;
 
 pub(super) async fn list(State(state): SharedState) -> Answer {
     let args = ["stack", "status", "--json"].map(String::from);
@@ -92,7 +90,7 @@ fn names(line: &str, name: &str) -> bool {
 }
 
 pub(super) async fn plan(State(state): SharedState, JsonForm(form): JsonForm<StackForm>) -> Answer {
-    let offered = catalogue(&state).await?;
+    let offered = state.catalogue();
     let name = form.name(&offered)?;
     let told = state.jobs.ask(&form.args(true, &offered)?).await?;
     let steps = told
@@ -130,7 +128,7 @@ pub(super) async fn raise(
     State(state): SharedState,
     JsonForm(form): JsonForm<StackForm>,
 ) -> Answer {
-    let offered = catalogue(&state).await?;
+    let offered = state.catalogue();
     let subject = JobSubject {
         stack: Some(form.name(&offered)?),
         run: None,
@@ -144,7 +142,7 @@ pub(super) async fn change(
     Path((name, change)): Path<(String, String)>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
-    let offered = catalogue(&state).await?;
+    let offered = state.catalogue();
     let args = change_args(&name, &change, &offered)?;
     let subject = JobSubject {
         stack: Some(name),
@@ -152,12 +150,4 @@ pub(super) async fn change(
     };
     let job = state.jobs.start(&args, subject)?;
     started(&state, &job)
-}
-
-/// The names that forms may use.
-pub(super) async fn catalogue(
-    state: &Arc<ServerState>,
-) -> Result<Arc<crate::catalogue::ServerCatalogue>, crate::error::RequestError> {
-    let of = Arc::clone(state);
-    beside(move || Ok(of.catalogue())).await
 }

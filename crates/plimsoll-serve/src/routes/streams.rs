@@ -38,11 +38,24 @@ pub(super) async fn of_run(
     Extension(caller): Extension<RequestCaller>,
     seen: SeenRun,
 ) -> Answer {
+    let right = StreamRight::of(Arc::clone(&state), caller, Some(seen.clone()))?;
+    wait_for_its_process(&state, &seen).await?;
     let run = state.runs.open(&seen).await?;
-    let right = StreamRight::of(state, caller, Some(seen))?;
     let (to, stream) = channel(WAITING_MAX);
     tokio::spawn(tell_run(run, to, right));
     Ok(told_as(stream))
+}
+
+/// A run that is resumed has a job a little before that has its folder: until then its events would end at once.
+async fn wait_for_its_process(state: &Arc<ServerState>, run: &SeenRun) -> Result<(), RequestError> {
+    while state.jobs.is_at_work_on(run.id()) {
+        let (runs, of) = (Arc::clone(&state.runs), run.clone());
+        if super::beside(move || runs.is_being_written(&of)).await? {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 pub(super) async fn of_job(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
 
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_classics::boot;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_lab::vm::boot::{FAILED, READY, VmDiskFiles, command};
 use plimsoll_lab::vm::image::{self, VmImage};
 use plimsoll_lab::vm::{self, VmAcceleration};

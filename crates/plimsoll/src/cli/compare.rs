@@ -8,7 +8,7 @@ use super::measure::{
     policy,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::campaign_file::CampaignOrder;
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::RunFolderContents;

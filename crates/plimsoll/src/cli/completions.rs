@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll completions`: what a shell needs to complete this program's subcommands and options.
 
-use crate::terminal;
 use clap_complete::{Shell, generate};
-use plimsoll_agent::failure::CliResult;
+use plimsoll_console::failure::CliResult;
+use plimsoll_console::terminal;
 use std::process::ExitCode;
 
 /// Print the completions of this program for a shell.

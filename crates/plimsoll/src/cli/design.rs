@@ -2,7 +2,7 @@
 //! Options of what blocks are to reach, and when they end.
 
 use super::measure::choices;
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::RunManifest;

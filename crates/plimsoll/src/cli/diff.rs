@@ -3,8 +3,8 @@
 
 use super::measure::policy;
 use super::report::write_html;
-use crate::terminal;
-use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
+use plimsoll_console::failure::{CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::run_diff::RunDiffRow;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll doctor`: what this machine can do, what is missing, and what installs it.
 
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::CliResult;
+use plimsoll_console::context;
+use plimsoll_console::failure::CliResult;
+use plimsoll_console::terminal;
 use std::fmt::Write;
 use std::process::ExitCode;
 

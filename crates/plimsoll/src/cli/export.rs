@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll export`: a workload in the language of another program.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_classics::fio;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::model::{
     ModelChange, ModelExcerpt, ModelInterval, ReplayAddressSpace, WorkloadModel,
 };
@@ -113,7 +113,7 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
         None if args.json => {}
         None => terminal::print(&text),
         Some(path) => {
-            super::check_output(path, args.force)?;
+            plimsoll_console::output::check_output(path, args.force)?;
             let wrong = |error| {
                 CliError::new(
                     CliExitCode::Failed,
@@ -184,7 +184,7 @@ fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
             "--to plimsoll needs the file of the model: -o FILE.toml",
         ));
     };
-    super::check_output(path, args.force)?;
+    plimsoll_console::output::check_output(path, args.force)?;
     super::model_file::write(path, &mut model)?;
     if args.json {
         terminal::print_json(&serde_json::json!({ "file": path, "fidelity": model.fidelity }));

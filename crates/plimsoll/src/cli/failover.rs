@@ -9,7 +9,7 @@ use super::measure::{
     CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units;

@@ -3,8 +3,8 @@
 
 use super::gates;
 use super::pool::PoolArgs;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::model::{FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
@@ -127,7 +127,7 @@ fn window(text: &str) -> Result<Nanos, String> {
 
 pub(super) fn main(args: &FitArgs) -> CliResult {
     if let Some(path) = &args.output {
-        super::check_output(path, args.force)?;
+        plimsoll_console::output::check_output(path, args.force)?;
     }
     let recordings = args.pool.recordings(&args.recording)?;
     let fitted = match &recordings[..] {

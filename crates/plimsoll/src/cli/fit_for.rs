@@ -7,9 +7,9 @@ use super::measure::{
     policy,
 };
 use super::stack::StackOptionArgs;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_classics::{REQUIREMENTS, RequirementDefinition};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineRequirement, LoadLineSlo};
 use plimsoll_core::units::Nanos;

@@ -8,9 +8,9 @@ use super::measure::{
     measure, policy,
 };
 use super::stack::StackOptionArgs;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::campaign_file::{CampaignBuild, CampaignOrder};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::RunFolderContents;
@@ -175,7 +175,7 @@ impl GatePlan {
 pub(super) fn main(args: &GateArgs) -> CliResult {
     let plan = GatePlan::of(args)?;
     for file in args.markdown.iter().chain(&args.junit) {
-        super::check_output(file, args.force)?;
+        plimsoll_console::output::check_output(file, args.force)?;
     }
     plan.check_build(args)?;
     let systems = match &plan.build {

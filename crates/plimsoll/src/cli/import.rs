@@ -4,11 +4,11 @@
 //! Everything is read before anything is written: a folder with half of the results would look
 //! like a whole one.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_agent::run_id;
 use plimsoll_archive::RunFolderWriter;
 use plimsoll_classics::originals::{self, ProgramOutputFormat, ProgramOutputResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
     ArmEntry, GeneratorStats, OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId,

@@ -3,7 +3,7 @@
 
 use super::design::BLOCKS_RANGE;
 use super::measure::choices;
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::failover::{FaultInjection, FaultObserver, StackCondition, StackConditionKind};
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::{self, Nanos};

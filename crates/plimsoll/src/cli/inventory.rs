@@ -3,7 +3,7 @@
 //!
 //! Manual: `docs/stacks/inventory.md`, whose example is a test here.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::plan::{HERE, InventoryFile, InventoryNode};
 use plimsoll_lab::stacks::{NodeInventory, NodeSpec};
 use std::collections::BTreeSet;
@@ -228,7 +228,7 @@ mod tests {
         }
         words.push("host.invalid");
         let minute = std::time::Duration::from_secs(60);
-        let Ok(said) = plimsoll_agent::context::host().output("ssh", &words, minute) else {
+        let Ok(said) = plimsoll_console::context::host().output("ssh", &words, minute) else {
             println!("SKIPPED: ssh is missing");
             return;
         };

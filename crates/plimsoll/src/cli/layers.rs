@@ -8,7 +8,7 @@ use super::measure::{
     policy,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
 use plimsoll_core::plan::StackSpec;
 use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
 use plimsoll_run::campaign::DestroyConsent;

@@ -8,7 +8,7 @@ use super::measure::{
     policy,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::failover::{StackCondition, StackConditionKind};
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineSlo};
 use plimsoll_core::units::{self, Nanos};

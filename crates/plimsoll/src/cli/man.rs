@@ -4,12 +4,12 @@
 //! They are not kept anywhere: a package makes them from the program that it contains, so they cannot be
 //! older than it. Manual: `docs/install.md`.
 
-use super::{check_output, refuse_existing};
-use crate::terminal;
 use clap::Command;
 use clap_mangen::Man;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use plimsoll_archive::write_result;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
+use plimsoll_console::output::{check_output, refuse_existing};
+use plimsoll_console::terminal;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

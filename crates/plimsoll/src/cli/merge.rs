@@ -2,8 +2,8 @@
 //! `plimsoll merge`: partial results as the profile or the model of all their recordings.
 
 use super::fit::{ModelArgs, ModelOutput};
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{PartialCollection, PartialReader};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::partial::PoolSettings;
 use plimsoll_fit::RecordingPool;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(super) fn main(args: &MergeArgs) -> CliResult {
         .into_iter()
         .flatten()
     {
-        super::check_output(path, args.force)?;
+        plimsoll_console::output::check_output(path, args.force)?;
     }
     if args.output.is_none() {
         args.model.refuse_without_model()?;

@@ -2,8 +2,8 @@
 //! `plimsoll mix`: several models as one load.
 
 use super::model_file;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::model::{ModelMixMember, ModelMixReplay, WorkloadModel};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
@@ -45,7 +45,7 @@ pub(super) struct MixArgs {
 }
 
 pub(super) fn main(args: &MixArgs) -> CliResult {
-    super::check_output(&args.output, args.force)?;
+    plimsoll_console::output::check_output(&args.output, args.force)?;
     let read = args.models.iter().map(|text| member(text));
     let read = read.collect::<Result<Vec<_>, _>>()?;
     let members: Vec<ModelMixMember<'_>> = read

@@ -14,7 +14,6 @@ mod fit;
 mod fit_for;
 mod gate;
 mod gates;
-mod history;
 mod import;
 mod inject;
 mod inventory;
@@ -28,6 +27,7 @@ mod mix;
 mod model_file;
 mod monitoring;
 mod new;
+mod offers;
 mod pool;
 mod profile;
 mod progress;
@@ -40,10 +40,8 @@ mod reference;
 mod report;
 mod repro;
 mod run;
-mod serve;
-mod serve_draw;
+mod server;
 mod stack;
-mod team;
 mod trace_ops;
 mod trust;
 mod tune;
@@ -52,12 +50,13 @@ mod vm;
 mod watchdog;
 mod workloads;
 
-use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use plimsoll_agent::command_line;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use plimsoll_agent::raze::{nothing_left, raze_own_runs};
+use plimsoll_console::command_line;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
+use plimsoll_console::terminal;
+use plimsoll_remote::command::{HistoryArgs, ServeArgs, TeamArgs};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -94,10 +93,10 @@ enum CliCommand {
     Failover(failover::FailoverArgs),
     Vm(vm::VmArgs),
     Report(report::ReportArgs),
-    Serve(serve::ServeArgs),
+    Serve(ServeArgs),
     Push(push::PushArgs),
-    Team(team::TeamArgs),
-    History(history::HistoryArgs),
+    Team(TeamArgs),
+    History(HistoryArgs),
     Repro(repro::ReproArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
@@ -112,8 +111,8 @@ enum CliCommand {
     Watchdog(watchdog::WatchdogArgs),
     #[command(name = "__boot", hide = true)]
     Boot(boot::BootArgs),
-    #[command(name = "__draw", hide = true)]
-    Draw(serve_draw::DrawArgs),
+    #[command(name = "__offers", hide = true)]
+    Offers(offers::OffersArgs),
 }
 
 /// What workloads that are programs start this program for, if it was.
@@ -136,23 +135,10 @@ fn helper() -> Option<ExitCode> {
 /// The code of a program that panicked, as Rust's own.
 const EXIT_PANICKED: u8 = 101;
 
-/// Does what the command line asks for. Results that could not be printed are a failure: who keeps them in
-/// a file on a full disk has only a part. A panic is a defect, and leaves nothing behind either.
+/// Does what the command line asks for. A panic is a defect, and leaves nothing behind either.
 pub(crate) fn main() -> ExitCode {
     let code = std::panic::catch_unwind(answer_command_line).unwrap_or_else(|_| after_a_panic());
-    let Some(error) = terminal::unprinted() else {
-        return code;
-    };
-    let failure = CliError::new(
-        CliExitCode::Failed,
-        format!("write to standard output: {error}"),
-    );
-    terminal::say(&failure.to_string());
-    // A code that says more stays.
-    match code == ExitCode::SUCCESS {
-        true => failure.code.into(),
-        false => code,
-    }
+    terminal::ended(code)
 }
 
 /// Undoes what this process made: nothing else does any more.
@@ -255,10 +241,8 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Failover(args) => failover::main(&args),
         CliCommand::Vm(args) => vm::main(&args),
         CliCommand::Report(args) => report::main(&args),
-        CliCommand::Serve(args) => serve::main(&args),
         CliCommand::Push(args) => push::main(&args),
-        CliCommand::Team(args) => team::main(&args),
-        CliCommand::History(args) => history::main(&args),
+        CliCommand::Serve(_) | CliCommand::Team(_) | CliCommand::History(_) => server::main(),
         CliCommand::Repro(args) => repro::main(&args),
         CliCommand::Import(args) => import::main(&args),
         CliCommand::Export(args) => export::main(&args),
@@ -271,7 +255,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Completions(args) => completions::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
         CliCommand::Boot(args) => boot::main(&args),
-        CliCommand::Draw(args) => serve_draw::main(&args),
+        CliCommand::Offers(args) => offers::main(&args),
     }
 }
 
@@ -288,34 +272,6 @@ fn with_negatives(command: clap::Command) -> clap::Command {
             arg.allow_negative_numbers(takes)
         })
         .mut_subcommands(with_negatives)
-}
-
-/// Refuses a file that cannot be written, or is not to be.
-fn check_output(path: &Path, force: bool) -> Result<(), CliError> {
-    check_directory_of(path)?;
-    refuse_existing(path, force)
-}
-
-/// Refuses to write over a file unless that is wanted.
-fn refuse_existing(path: &Path, force: bool) -> Result<(), CliError> {
-    // A link is there, wherever it leads.
-    if path.symlink_metadata().is_err() || force {
-        return Ok(());
-    }
-    let text = format!("write {}: it exists", path.display());
-    Err(CliError::usage(text).hint("give --force to overwrite it"))
-}
-
-/// Refuses a file in a directory that is not there, before the work is done that is to go into it.
-fn check_directory_of(path: &Path) -> Result<(), CliError> {
-    match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() && !directory.is_dir() => {
-            let (path, directory) = (path.display(), directory.display());
-            let text = format!("write {path}: there is no directory {directory}");
-            Err(CliError::usage(text).hint(format!("make it first: mkdir -p {directory}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Fails with the worst of several things that went wrong, which gives the exit code; the others are printed.

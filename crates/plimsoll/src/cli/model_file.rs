@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of models: written by every command that makes or changes one.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_archive::{ResultFile, write_result};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::WorkloadModel;
 use plimsoll_core::workload::{Workload, WorkloadFile};

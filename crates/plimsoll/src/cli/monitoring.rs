@@ -8,12 +8,12 @@
 //!
 //! Manual: `docs/recordings.md`.
 
-use crate::terminal;
 use jiff::Timestamp;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_console::terminal;
 use plimsoll_core::text::printable;
 use plimsoll_core::units;
-use plimsoll_serve::{MonitoringOptions, MonitoringServer, MonitoringToken, RemoteError};
+use plimsoll_remote::{MonitoringOptions, MonitoringServer, MonitoringToken, RemoteError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

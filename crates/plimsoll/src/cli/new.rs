@@ -4,8 +4,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::text::printable;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ pub(super) fn main(args: &NewArgs) -> CliResult {
             NewFile { path, text }
         }
     };
-    super::check_directory_of(&file)?;
+    plimsoll_console::output::check_directory_of(&file)?;
     if file.symlink_metadata().is_ok() {
         let text = format!("write {}: it exists", file.display());
         return Err(CliError::usage(text).hint(match kind {
@@ -173,7 +173,7 @@ fn mapping(table: &Path) -> Result<NewFile, CliError> {
     let name = name_of(table);
     let stem = name.split('.').next().filter(|stem| !stem.is_empty());
     let path = PathBuf::from(format!("{}.mapping.toml", stem.unwrap_or("table")));
-    let usage = plimsoll_agent::failure::failed(CliExitCode::Usage);
+    let usage = plimsoll_console::failure::failed(CliExitCode::Usage);
     let begun = plimsoll_trace::counters::begun_mapping(table, &table.display().to_string());
     let about = NewFileKind::Mapping.text();
     let text = about.replace(NewFileKind::Mapping.default_file(), &name_of(&path));

@@ -2,9 +2,9 @@
 //! Many recordings: read one after the other into a pool, or into a partial result.
 
 use super::monitoring::{RecordingPaths, fetched};
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{PartialCollection, content_digest, name_digest};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::partial::{PoolSettings, RecordingSummary, STEP_DEFAULT_S};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_fit::{PoolAddition, RecordingPool};

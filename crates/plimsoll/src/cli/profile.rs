@@ -2,9 +2,9 @@
 //! `plimsoll profile`: what is in a recording.
 
 use super::pool::PoolArgs;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{ResultFile, write_result};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::profile::RecordingProfile;
 use plimsoll_fit::intervals;
 #[cfg(feature = "parquet")]
@@ -95,7 +95,7 @@ enum ProfileIntervalSource {
 
 pub(super) fn main(args: &ProfileArgs) -> CliResult {
     for path in args.files() {
-        super::check_output(path, args.force)?;
+        plimsoll_console::output::check_output(path, args.force)?;
     }
     let recordings = args.pool.recordings(&args.recording)?;
     if let Some(path) = &args.partial {

@@ -3,10 +3,10 @@
 //!
 //! Manual: `docs/team.md`.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::units;
-use plimsoll_serve::{PushError, PushOptions, PushToken};
+use plimsoll_remote::{PushError, PushOptions, PushToken};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ pub(super) fn main(args: &PushArgs) -> CliResult {
             ));
         }
     };
-    let done = plimsoll_serve::push(&PushOptions {
+    let done = plimsoll_remote::push(&PushOptions {
         run: args.run.clone(),
         to,
         token,

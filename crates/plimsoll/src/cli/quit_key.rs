@@ -5,7 +5,7 @@
 //! it is over, however it ends: after a panic the guard is dropped, SIGINT, SIGTERM and SIGHUP end the
 //! run in order, and SIGQUIT is let through only when the terminal is restored.
 
-use plimsoll_agent::context;
+use plimsoll_console::context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_agent::raze::{nothing_left, raze, raze_files, unreadable};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::plan::{HERE, PlanAction};
 use plimsoll_machine::journal::{JournalContents, JournalEntry, StateDir};
 use plimsoll_machine::{orphans, raise};

@@ -11,7 +11,7 @@ mod committed;
 use super::{Cli, stack, with_negatives, workloads};
 use clap::{Arg, Command, CommandFactory as _};
 use commands::{DocCommand, DocTestMode};
-use plimsoll_agent::failure::EXIT_CODES;
+use plimsoll_console::failure::EXIT_CODES;
 use plimsoll_core::settings::SettingDefinition;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

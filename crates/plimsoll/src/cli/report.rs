@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll report`: show a run again from its folder.
 
-use crate::terminal;
 use clap::builder::PossibleValuesParser;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_report::ReportExportFormat;
 use std::fmt::Write;
@@ -103,7 +103,7 @@ fn export(args: &ReportArgs) -> CliResult {
     let mut files = Vec::new();
     for path in &args.export {
         files.push((path, export_format(args, path)?));
-        super::check_output(path, args.force || is_device(path))?;
+        plimsoll_console::output::check_output(path, args.force || is_device(path))?;
     }
     let mut results =
         plimsoll_archive::open_whole(&args.folder).map_err(failed(CliExitCode::Usage))?;

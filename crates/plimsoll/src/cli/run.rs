@@ -6,7 +6,7 @@ use super::measure::{
     CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliExitCode, CliResult};
+use plimsoll_console::failure::{CliExitCode, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_run::campaign::DestroyConsent;
 use std::ops::ControlFlow;

@@ -6,10 +6,10 @@ pub(super) mod list;
 mod load;
 
 use super::trust::TrustArgs;
-use crate::terminal;
 use load::{StackLoad, StackLoadResult};
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};

@@ -2,8 +2,8 @@
 //! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
 //! its definition can be held against the original; and when operations were really issued.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
+use plimsoll_console::failure::{CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{TracedOp, WorkerId};

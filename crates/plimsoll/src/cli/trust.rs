@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--trust FILE`: the one word by which a file may start programs. Only the command line has it.
 
-use crate::terminal;
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
+use plimsoll_console::terminal;
 use plimsoll_core::plan::StackFile;
 use plimsoll_lab::stacks::StackConfig;
 use plimsoll_run::trust::{TrustedFiles, commands_of_stack};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll watchdog`: what the plan of a stack starts, and nobody else; not in the help.
 
-use crate::terminal;
-use plimsoll_agent::failure::CliResult;
+use plimsoll_console::failure::CliResult;
+use plimsoll_console::terminal;
 use std::process::ExitCode;
 
 /// Watch the target of a stack's disk, and end its client when the target is gone (internal).

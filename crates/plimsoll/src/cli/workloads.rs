@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll workloads`: what can be run by name, and what can be set.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_classics::{SettingDefinition, SettingUnit, WorkloadDefinition};
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::workload::Workload;
-use plimsoll_serve::{SettingOffer, WorkloadOffer};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -55,24 +54,20 @@ pub(super) fn settings_as_json(settings: &[SettingDefinition]) -> serde_json::Va
 }
 
 /// A setting for forms.
-pub(super) fn offered(setting: &SettingDefinition) -> SettingOffer {
-    SettingOffer {
-        name: setting.name.into(),
-        value: setting.default.into(),
-        text: format!("{} ({})", setting.help, unit(setting.unit)),
-    }
+pub(super) fn offered(setting: &SettingDefinition) -> serde_json::Value {
+    serde_json::json!({ "name": setting.name, "value": setting.default,
+        "text": format!("{} ({})", setting.help, unit(setting.unit)) })
 }
 
 /// The workloads that forms may offer: none that starts other programs.
-pub(super) fn offered_workloads() -> Vec<WorkloadOffer> {
+pub(super) fn offered_workloads() -> Vec<serde_json::Value> {
     let starts_none = |known: &&WorkloadDefinition| {
         let made = plimsoll_classics::parse_on(known.name, None);
         made.is_ok_and(|workload| !matches!(workload, Workload::Commands(_)))
     };
-    let offer = |known: &WorkloadDefinition| WorkloadOffer {
-        name: known.name.into(),
-        text: known.about.into(),
-        settings: known.settings.iter().map(offered).collect(),
+    let offer = |known: &WorkloadDefinition| {
+        let settings: Vec<_> = known.settings.iter().map(offered).collect();
+        serde_json::json!({ "name": known.name, "text": known.about, "settings": settings })
     };
     plimsoll_classics::known()
         .filter(starts_none)

@@ -5,7 +5,7 @@
 use super::{ArmSet, ArmTarget};
 use crate::campaign::{WorkloadRequest, remote};
 use crate::spec::TargetSpec;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::RunWarning;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_machine::claim::{self, ClaimOutcome};

@@ -6,7 +6,7 @@ use crate::campaign::names::directory_name;
 use crate::campaign::nodes::{ClientLoadGenerators, check_asked};
 use crate::campaign::room::{SpaceRequirements, data_bytes};
 use crate::campaign::{WorkloadRequest, remote};
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
 use plimsoll_core::target::NodeTarget;
 use plimsoll_lab::stacks::{self, StackConfig};

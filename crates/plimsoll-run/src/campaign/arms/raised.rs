@@ -13,8 +13,8 @@ use super::{
 };
 use crate::lab_failure::trying;
 use crate::spec::TargetSpec;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing, stopped};
 use plimsoll_agent::run_id;
+use plimsoll_console::failure::{CliError, CliExitCode, doing, stopped};
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanStep};
 use plimsoll_lab::stacks;
 use plimsoll_lab::stacks::{DownError, StackConfig};

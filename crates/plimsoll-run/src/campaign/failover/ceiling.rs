@@ -2,8 +2,8 @@
 //! The most that the sessions get out of a stack: what a share of it is taken of.
 
 use super::sessions::SessionLoadOptions;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_agent::located;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;

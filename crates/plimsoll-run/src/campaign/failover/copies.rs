@@ -8,8 +8,8 @@
 //!
 //! A copy counts when scp says that it is done and it has been synced: then it must be there afterwards.
 
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{

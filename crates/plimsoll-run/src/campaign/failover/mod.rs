@@ -15,8 +15,8 @@ mod under;
 
 use super::ArmSet;
 pub(super) use condition::under_condition;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::failover::ClusterEvent;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::ledger::LedgerCheck;

@@ -3,7 +3,7 @@
 
 use super::copies::{ScpCopier, ScpCopyResult};
 use super::sessions::AFTERWARDS;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::failover::{FaultObserver, ObserverResult};
 use plimsoll_core::op::OpKind;
 use plimsoll_core::outage::{OutageProbeWindow, OutageResult};

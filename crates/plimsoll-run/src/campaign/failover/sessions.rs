@@ -2,8 +2,8 @@
 //! The sessions that use a stack while faults are injected into it: the writer of a ledger in a thread of
 //! its own, and what its ledger says in the end.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_agent::located;
+use plimsoll_console::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::ledger::{LedgerAccount, LedgerCheck, LedgerDurability};

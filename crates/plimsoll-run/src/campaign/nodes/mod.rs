@@ -13,9 +13,9 @@ mod session;
 use super::WorkloadRequest;
 use intervals::NodeIntervalMerger;
 use plimsoll_agent::EnginePlayer;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::stopped;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
+use plimsoll_console::context;
+use plimsoll_console::failure::stopped;
+use plimsoll_console::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_core::event::{
     ClientLoadNode, ClientLoadNodeResult, TrialId, TrialInterval, TrialResult,
 };

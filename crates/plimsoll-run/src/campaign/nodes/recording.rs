@@ -4,7 +4,7 @@
 
 use super::session::{NodeSession, NodeSessionState, await_any};
 use super::{ClientLoadGenerators, attend, lead, measure_clocks};
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::load::{AgentEvent, AgentTask};
 use plimsoll_core::recording::{CaptureStats, CaptureTask};
 use plimsoll_engine::sys::clock::monotonic;

@@ -2,7 +2,7 @@
 //! One node in one task: how far it is, and what it has reported.
 
 use super::NodeAccount;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::clock_offset::{ClockOffset, difference};
 use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
 use plimsoll_core::event::{GeneratorStats, OpStats};

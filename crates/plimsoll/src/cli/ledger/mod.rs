@@ -5,10 +5,10 @@ mod outage;
 mod target;
 
 use self::target::{LedgerTargetSpec, places};
-use crate::terminal;
 use clap::Subcommand;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::num::saturating_u32;
@@ -242,8 +242,8 @@ fn seed() -> Seed {
 }
 
 fn check_new(ledger: &Path) -> Result<(), CliError> {
-    super::check_directory_of(ledger)?;
-    super::refuse_existing(ledger, false).map_err(|failure| {
+    plimsoll_console::output::check_directory_of(ledger)?;
+    plimsoll_console::output::refuse_existing(ledger, false).map_err(|failure| {
         failure.hint("each ledger is a new file: remove it, or give another name")
     })
 }

@@ -2,8 +2,8 @@
 //! `plimsoll ledger outage`: how long nothing was answered, from the ledger alone.
 
 use super::failure;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::units::{self, Nanos};
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! The targets of a ledger: what is there is looked at, and nothing is made.
 
 use super::file_error;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::{NfsAddress, TargetLocation};
 use plimsoll_lab::stacks::StackConfig;

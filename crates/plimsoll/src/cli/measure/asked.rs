@@ -4,8 +4,8 @@
 use super::super::design::check_designable;
 use super::super::trust::TrustArgs;
 use super::MeasureOptions;
-use plimsoll_agent::command_line;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::command_line;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;

@@ -2,7 +2,7 @@
 //! Options of what is done to systems before the first block, and of trials that end after so many bytes.
 
 use super::{MeasureOptions, WorkloadRequest};
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_run::campaign::ConditioningGoal;

@@ -3,8 +3,8 @@
 
 use super::super::{raze, report, worst};
 use super::{MeasureOptions, MeasureResult};
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_console::terminal;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::units;
 use plimsoll_run::campaign::CampaignResult;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which machines the load comes from: this one, nodes of an inventory, or hosts that a scheduler provides.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
+use plimsoll_console::failure::{CliError, CliExitCode, doing, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::load::LOST_SHARE;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::units::parse_duration;
@@ -139,7 +139,7 @@ impl ClientLoadArgs {
         };
         let fleet = FleetHosts::raise(request, &wait, (&search, &agent), stop, &mut tell);
         let fleet = fleet.map_err(|error| match error {
-            FleetError::Stopped => plimsoll_agent::failure::stopped(),
+            FleetError::Stopped => plimsoll_console::failure::stopped(),
             FleetError::Missing { .. } | FleetError::CarrierEnded { .. } => CliError::sentence(
                 CliExitCode::LostNode,
                 error.to_string(),

@@ -2,7 +2,7 @@
 //! What a run is about to do, in words.
 
 use super::MeasureOptions;
-use crate::terminal;
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunManifest, WorkloadEntry};

@@ -5,8 +5,8 @@
 //! new one would be. Of the folder are taken results, and numbers that were found by measuring.
 
 use super::{MeasureOptions, planned};
-use plimsoll_agent::command_line;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::command_line;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::event::{ArmEntry, RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_run::campaign::{self, ArmSet, CampaignOptions, WorkloadRequest};
 use serde::Serialize;

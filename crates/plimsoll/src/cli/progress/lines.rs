@@ -2,7 +2,7 @@
 //! A run in lines, for logs and pipes: one for each trial, and one every ten seconds of it.
 
 use super::state::{RunProgressState, RunRates, began, note, now};
-use crate::terminal;
+use plimsoll_console::terminal;
 use plimsoll_core::event::{OpStats, RunEvent, TrialResult};
 use plimsoll_core::load_line::{LoadLinePurpose, LoadLineRecord};
 use plimsoll_core::op::OpKind;

@@ -6,13 +6,14 @@
 
 mod events;
 mod lines;
+mod rows;
 mod screen;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::terminal;
 use lines::ProgressLines;
+use plimsoll_console::terminal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use plimsoll_core::text::printable_json;
 use state::{RunProgressState, now};
@@ -93,7 +94,7 @@ impl RunProgress {
         self.drawn = Some(now());
         let size = terminal::size();
         let drawn = screen::drawn(&self.state, self.began.elapsed(), size, self.has_key);
-        terminal::draw(&drawn);
+        terminal::draw(rows::rows(&drawn, terminal::may_style()));
     }
 }
 

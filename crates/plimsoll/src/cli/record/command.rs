@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A program that is recorded: it is started when the recording has begun, and ends it.
 
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};

@@ -6,11 +6,11 @@ mod on_nodes;
 mod screen;
 mod table;
 
-use crate::terminal;
 use command::RecordedCommand;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_agent::recorder::{self, CaptureSink, INTERVAL_MIN};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_machine::host::SystemClock;
@@ -164,7 +164,7 @@ struct CaptureDestination {
 impl CaptureDestination {
     /// Refuses to write over what is there.
     fn check(&self, args: &RecordArgs) -> Result<(), CliError> {
-        super::check_directory_of(&self.file)?;
+        plimsoll_console::output::check_directory_of(&self.file)?;
         if !args.requests {
             return check_free(&self.file);
         }

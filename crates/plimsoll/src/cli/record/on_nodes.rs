@@ -4,10 +4,10 @@
 use super::screen::CaptureScreen;
 use super::{CaptureDestination, RecordArgs};
 use crate::cli::inventory;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_agent::recorder::CaptureSink as _;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::load::AgentEvent;
 use plimsoll_core::recording::CaptureStats;
 use plimsoll_run::campaign::ClientLoadGenerators;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a user sees while it records: one line on a terminal, written over once a second.
 
-use crate::terminal::{say, say_over};
+use plimsoll_console::terminal::{say, say_over};
 use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::recording::{CaptureBatch, CaptureStats, DeviceCounterSample};
 use plimsoll_core::units::{self, Nanos};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of recorded requests, where this program was built with them.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use std::path::Path;
 
 /// Refuses what needs a table where there can be none.
@@ -18,7 +18,7 @@ pub(super) fn check() -> Result<(), CliError> {
 /// Makes the table, whole or not at all, and removes what it was made of; how many requests.
 #[cfg(feature = "parquet")]
 pub(super) fn write(spool: &Path, file: &Path) -> Result<u64, CliError> {
-    use plimsoll_agent::failure::{CliExitCode, doing, failed};
+    use plimsoll_console::failure::{CliExitCode, doing, failed};
     use plimsoll_trace::requests;
     let mut recording = requests::open(spool).map_err(failed(CliExitCode::Usage))?;
     let mut early = file.as_os_str().to_owned();

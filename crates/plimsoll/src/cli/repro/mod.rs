@@ -4,8 +4,8 @@
 mod experiment;
 
 use super::stack::StackOptionArgs;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::experiment::{ExperimentFile, ExperimentProfile};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,10 +3,10 @@
 
 use super::StackOptionArgs;
 use crate::cli::measure::proof_settings;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_agent::run_id;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus};
 use plimsoll_run::campaign::{self, ArmSet, DestroyConsent};
 use plimsoll_run::spec::TargetSpec;

@@ -2,12 +2,11 @@
 //! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
 
 use crate::cli::workloads;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::settings::{SettingDefinition, SettingLevel, SettingLevels};
 use plimsoll_lab::stacks::{self, StackConfig, StackPlacement};
-use plimsoll_serve::{LayerOffer, SettingOffer, StackOffer};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -74,39 +73,25 @@ fn nodes(name: &str) -> u16 {
     shape.map_or(0, |shape| shape.servers)
 }
 
-fn offered_settings(known: &StackListEntry) -> Vec<SettingOffer> {
-    known.settings.iter().map(workloads::offered).collect()
+/// A stack or a layer that forms may offer, as it comes.
+fn offered(known: &StackListEntry) -> serde_json::Value {
+    let missing = missing(known.name);
+    let settings: Vec<_> = known.settings.iter().map(workloads::offered).collect();
+    serde_json::json!({ "name": known.name, "text": known.about, "settings": settings,
+        "ready": missing.is_empty(), "missing": missing })
 }
 
-/// The stacks that forms may offer, as they come.
-pub(in super::super) fn offered_stacks() -> Vec<StackOffer> {
+pub(in super::super) fn offered_stacks() -> Vec<serde_json::Value> {
     let offer = |known: StackListEntry| {
-        let missing = missing(known.name);
-        StackOffer {
-            name: known.name.into(),
-            text: known.about.into(),
-            nodes: nodes(known.name),
-            settings: offered_settings(&known),
-            ready: missing.is_empty(),
-            missing,
-        }
+        let mut offered = offered(&known);
+        offered["nodes"] = nodes(known.name).into();
+        offered
     };
     stacks().into_iter().map(offer).collect()
 }
 
-/// The same of the layers.
-pub(in super::super) fn offered_layers() -> Vec<LayerOffer> {
-    let offer = |known: StackListEntry| {
-        let missing = missing(known.name);
-        LayerOffer {
-            name: known.name.into(),
-            text: known.about.into(),
-            settings: offered_settings(&known),
-            ready: missing.is_empty(),
-            missing,
-        }
-    };
-    layers().into_iter().map(offer).collect()
+pub(in super::super) fn offered_layers() -> Vec<serde_json::Value> {
+    layers().iter().map(offered).collect()
 }
 
 /// What is missing here for a stack as it comes; empty when it can be made.

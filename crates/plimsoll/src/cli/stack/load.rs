@@ -2,7 +2,7 @@
 //! What a stack carries before, while and after it is changed: a load of this machine that goes on
 //! through all three, and its throughput second by second.
 
-use plimsoll_agent::context;
+use plimsoll_console::context;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Plan, PlanAction};
 use plimsoll_core::rng::Seed;

@@ -7,10 +7,11 @@ use crate::cli::design::BlockDesignChoice;
 use crate::cli::measure::{
     CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, drawn_seed, measure, policy,
 };
-use crate::terminal;
-use plimsoll_agent::command_line;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
-use plimsoll_agent::{context, run_id};
+use plimsoll_agent::run_id;
+use plimsoll_console::command_line;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::failover::FaultInjection;

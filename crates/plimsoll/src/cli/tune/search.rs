@@ -3,8 +3,8 @@
 
 use super::course::{TuningCourse, TuningRun};
 use super::{TuneArgs, TuningChoice, sign, text};
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict, RatioEstimate};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::num::{floor_u64, saturating_u32};

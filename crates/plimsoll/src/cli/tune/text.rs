@@ -4,8 +4,8 @@
 use super::course::TuningCourse;
 use super::search::{TuningProof, TuningReport, keep, time_of};
 use super::{TuneArgs, TuningChoice, sign};
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_run::tuning::TuningTarget;
 use plimsoll_stats::screening::{ScreeningDesign, ScreeningEffect};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sections of a job file, and which part of a recording they stand for.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_classics::fio::{self, FioDirectionRate, FioRateSpec};
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::model::{FidelityCheck, FidelityReport};
 use plimsoll_core::units::Nanos;
 use plimsoll_fit::{

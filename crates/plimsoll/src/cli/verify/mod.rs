@@ -6,8 +6,8 @@ mod on_null;
 mod text;
 
 use super::model_file;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_console::terminal;
 use plimsoll_core::model::{FidelityReport, WorkloadModel};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;

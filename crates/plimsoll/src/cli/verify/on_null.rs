@@ -2,12 +2,12 @@
 //! What fio itself does with the sections of a job file, on its null engine.
 
 use super::job::JobFile;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_classics::fio;
 use plimsoll_classics::originals::{
     self, ProgramOutputFormat, SANDBOX_JOB, SandboxJobSource, sandboxed,
 };
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;

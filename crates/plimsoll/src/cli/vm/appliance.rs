@@ -2,9 +2,9 @@
 //! `plimsoll vm appliance`: a node as a bootable disk.
 
 use super::up;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
 use plimsoll_lab::vm::appliance::{self, VmApplianceSpec};
@@ -49,7 +49,7 @@ pub(super) fn main(args: &VmApplianceArgs, state: &StateDir) -> CliResult {
         .map_err(|error| CliError::usage(format!("{what}: {error}")))?;
     // A folder that is not there yet is made.
     for file in wanted.files() {
-        super::super::refuse_existing(&file, args.force)?;
+        plimsoll_console::output::refuse_existing(&file, args.force)?;
     }
     let mut hosts = context::nodes();
     let unmet = doing(CliExitCode::Failed, what);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The inventory file of virtual machines.
 
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::plan::{NodeTransport, PlanNode};
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), CliError> {
     let found = std::fs::read_to_string(path);
     let is_ours = found.is_ok_and(|text| text.starts_with(FIRST_LINE));
     if is_ours || !path.exists() {
-        return super::super::check_directory_of(path);
+        return plimsoll_console::output::check_directory_of(path);
     }
     let text = format!(
         "write {}: it exists and is not of this command",

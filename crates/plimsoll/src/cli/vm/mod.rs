@@ -9,9 +9,9 @@ mod shell;
 mod up;
 
 use super::raze::verdict;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::fault::{FaultCommand, FaultKind};
 use plimsoll_core::units;
 use plimsoll_lab::vm::{self, VmError, VmGroup, VmState, image};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::trying;
 use std::io::{IsTerminal, stderr, stdin, stdout};

@@ -2,9 +2,9 @@
 //! `plimsoll vm up`: image, acceleration, machines, inventory.
 
 use super::inventory;
-use crate::terminal;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
 use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
 use plimsoll_lab::vm::image::VmImage;

@@ -5,7 +5,7 @@ mod folders;
 mod metrics;
 
 use crate::client::{TestServer, parse, place, plimsoll};
-use crate::support::{skipped, text, timed};
+use crate::support::{Lab, skipped, text, timed};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -489,6 +489,45 @@ fn a_stack_of_ones_own_is_offered_only_with_trust() {
         job["state"] != "running"
     });
     assert!(std::path::Path::new(&sentinel).exists(), "{ended}");
+}
+
+/// The process of a run gives its folder free a little before it ends.
+#[test]
+fn a_run_that_is_told_to_be_stopped_is_resumed_at_once() {
+    let server = TestServer::start();
+    let options = json!({ "length": "1s", "blocks": 500, "seed": 7 });
+    let (mut job, run) = started(&server, &options);
+    for _ in 0..4 {
+        server.events_until(&format!("/api/v1/runs/{run}/events"), "event: trial");
+        let stop = server.post(&format!("/api/v1/jobs/{job}/stop"), "");
+        assert_eq!(stop.status, 200, "{stop:?}");
+        server.wait(&format!("/api/v1/runs/{run}"), |run| {
+            run["state"] == "stopped"
+        });
+        let resumed = server.post(&format!("/api/v1/runs/{run}/resume"), "");
+        assert_eq!(resumed.status, 202, "{resumed:?}");
+        job = resumed.json()["id"].as_str().expect("a name").to_owned();
+    }
+}
+
+/// Both programs are of one package; who copied one alone is told.
+#[test]
+fn without_the_server_beside_it_the_program_says_what_is_missing() {
+    let lab = Lab::new();
+    let alone = lab.path("plimsoll");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_plimsoll"), &alone).unwrap();
+    for words in [&["serve"][..], &["team", "audit"], &["history", "list"]] {
+        let output = lab
+            .command_of(&alone.display().to_string(), words)
+            .output()
+            .unwrap();
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("failed to start plimsoll-server") && told.contains("same package"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

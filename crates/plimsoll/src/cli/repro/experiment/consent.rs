@@ -4,7 +4,7 @@
 use crate::cli::measure::asked;
 use crate::cli::trust::TrustArgs;
 use clap::ArgMatches;
-use plimsoll_agent::failure::CliError;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::experiment::{ExperimentFile, ExperimentProfile};
 use plimsoll_run::campaign::commands_of;
 use plimsoll_run::trust::typed;

@@ -3,8 +3,8 @@
 
 use super::ExperimentSourceFiles;
 use crate::cli::repro::ReproArgs;
-use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_agent::run_id;
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::experiment::ExperimentProfile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -9,11 +9,11 @@ mod folder;
 mod part;
 
 use super::ReproArgs;
-use crate::terminal;
 use folder::ExperimentFolder;
 use part::PartOutcome;
-use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::experiment::{ExperimentFile, ExperimentPartResult, ExperimentProfile};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_run::experiment::{ExperimentMaterials, evaluate};

@@ -3,8 +3,8 @@
 
 use super::folder::ExperimentFolder;
 use crate::cli::report;
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_console::terminal;
 use plimsoll_core::experiment::{ExperimentPart, ExperimentPartResult, ExperimentProfile};
 use plimsoll_core::units;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};

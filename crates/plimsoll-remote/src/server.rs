@@ -44,6 +44,15 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// How to mend it.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match self {
+            RemoteError::Usage { hint, .. } => hint,
+            RemoteError::Away { .. } => "try again later",
+        }
+    }
+
     pub(crate) fn usage(text: impl Into<String>, hint: impl Into<String>) -> RemoteError {
         RemoteError::Usage {
             text: text.into(),

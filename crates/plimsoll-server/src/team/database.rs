@@ -1,55 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which database is meant: an option, or the environment, where a password may be in it.
 
-use crate::terminal;
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_console::terminal;
 use plimsoll_history::{HistoryAddress, HistoryAuditEntry, HistoryDatabase, HistoryError};
+use plimsoll_remote::command::DatabaseArgs;
 
-/// The database of a command.
-#[derive(Debug, Clone, clap::Args)]
-pub(in crate::cli) struct DatabaseArgs {
-    /// The team's database: postgres://USER@HOST/DATABASE, or sqlite:FILE (default: PLIMSOLL_DATABASE).
-    ///
-    /// A password is never given here, where every user of the machine sees it, but in PLIMSOLL_DATABASE or
-    /// in a password file (PGPASSFILE). With ?sslmode=verify-full the connection is encrypted and the
-    /// server's certificate checked.
-    #[arg(long, value_name = "ADDRESS")]
-    database: Option<String>,
+/// The address that was given, if any was.
+pub(crate) fn given(args: &DatabaseArgs) -> Result<Option<HistoryAddress>, CliError> {
+    let found = match &args.database {
+        Some(text) => HistoryAddress::from_command_line(text).map(Some),
+        None => std::env::var("PLIMSOLL_DATABASE")
+            .ok()
+            .filter(|text| !text.is_empty())
+            .map(|text| HistoryAddress::from_environment(&text))
+            .transpose(),
+    };
+    found.map_err(|error| failed(&error))
 }
 
-impl DatabaseArgs {
-    /// The address that was given, if any was.
-    pub(in crate::cli) fn given(&self) -> Result<Option<HistoryAddress>, CliError> {
-        let found = match &self.database {
-            Some(text) => HistoryAddress::from_command_line(text).map(Some),
-            None => std::env::var("PLIMSOLL_DATABASE")
-                .ok()
-                .filter(|text| !text.is_empty())
-                .map(|text| HistoryAddress::from_environment(&text))
-                .transpose(),
-        };
-        found.map_err(|error| failed(&error))
-    }
-
-    pub(super) fn address(&self) -> Result<HistoryAddress, CliError> {
-        self.given()?.ok_or_else(|| {
-            CliError::invalid("no database is given")
-                .hint("give --database postgres://USER@HOST/DATABASE or sqlite:FILE, or set PLIMSOLL_DATABASE")
-        })
-    }
-
-    /// Does one piece of work with it.
-    pub(in crate::cli) fn with<T>(
-        &self,
-        work: impl AsyncFnOnce(HistoryDatabase) -> Result<T, HistoryError>,
-    ) -> Result<T, CliError> {
-        let done = HistoryDatabase::with(&self.address()?, work);
-        done.map_err(|error| failed(&error))
-    }
+/// Does one piece of work with the database.
+pub(crate) fn with<T>(
+    args: &DatabaseArgs,
+    work: impl AsyncFnOnce(HistoryDatabase) -> Result<T, HistoryError>,
+) -> Result<T, CliError> {
+    let address = given(args)?.ok_or_else(|| {
+        CliError::invalid("no database is given")
+            .hint("give --database postgres://USER@HOST/DATABASE or sqlite:FILE, or set PLIMSOLL_DATABASE")
+    })?;
+    HistoryDatabase::with(&address, work).map_err(|error| failed(&error))
 }
 
 /// An error of the history as one of the command.
-pub(in crate::cli) fn failed(error: &HistoryError) -> CliError {
+pub(crate) fn failed(error: &HistoryError) -> CliError {
     match error {
         HistoryError::Invalid { hint, .. } => CliError::invalid(error).hint(hint),
         HistoryError::Run(_) => CliError::invalid(error),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll history changes`: what changed in any series, for who looks once a day.
 
-use super::HistoryChangesArgs;
-use crate::terminal;
-use plimsoll_agent::failure::{CliExitCode, CliResult};
+use crate::team::database;
+use plimsoll_console::failure::{CliExitCode, CliResult};
+use plimsoll_console::terminal;
 use plimsoll_core::change::RatioChange;
 use plimsoll_history::{HistorySeriesPage, HistoryViewer, now_ms};
+use plimsoll_remote::command::HistoryChangesArgs;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ const EVERYBODY: HistoryViewer = HistoryViewer {
 };
 
 pub(super) fn main(args: &HistoryChangesArgs) -> CliResult {
-    let (told, series) = args.database.with(async |database| {
+    let (told, series) = database::with(&args.database, async |database| {
         let (mut told, mut series, mut after) = (Vec::new(), 0, 0);
         loop {
             let some = database.series_list(EVERYBODY, after, "").await?;
@@ -48,7 +49,7 @@ pub(super) fn main(args: &HistoryChangesArgs) -> CliResult {
     }
     match is_quiet || args.all {
         true => Ok(ExitCode::SUCCESS),
-        false => super::super::done(CliExitCode::Different),
+        false => Ok(CliExitCode::Different.into()),
     }
 }
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `plimsoll serve` starts to draw a page of a run folder, and nobody else; not in the help.
+//! What the server starts to draw a page of a run folder, and nobody else; not in the help.
 
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Draw what standard input asks for (internal).
-#[derive(Debug, clap::Args)]
-pub(super) struct DrawArgs {}
-
-pub(super) fn main(_: &DrawArgs) -> CliResult {
+/// Draws what standard input asks for.
+pub(super) fn main() -> CliResult {
     let drawn = plimsoll_serve::draw_for_server(std::io::stdin().lock());
     let drawn = drawn.map_err(|text| CliError::sentence(CliExitCode::Usage, text))?;
     let written = std::io::stdout().lock().write_all(&drawn);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of a run folder, on both sides of a push: which there are, and their digests.
 
-use super::listing::hexadecimal;
+use crate::listing::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 const PIECE: usize = 256 << 10;
 
 /// All that is below a folder but folders, links among it.
-pub(crate) fn walk(
-    folder: &Path,
-    below: &str,
-    found: &mut Vec<(String, PathBuf)>,
-) -> io::Result<()> {
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn walk(folder: &Path, below: &str, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = format!("{below}{}", entry.file_name().to_string_lossy());
@@ -29,7 +28,10 @@ pub(crate) fn walk(
 }
 
 /// A plain file, opened without waiting and without following a link.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// When it cannot be opened, or is something else.
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
     let mut options = std::fs::OpenOptions::new();
     let file = options
@@ -42,7 +44,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-pub(crate) fn digest(path: &Path) -> io::Result<(u64, String)> {
+/// The length and the digest of a plain file.
+///
+/// # Errors
+/// When it cannot be read, or is something else.
+pub fn digest(path: &Path) -> io::Result<(u64, String)> {
     let mut file = open(path)?;
     let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
     loop {

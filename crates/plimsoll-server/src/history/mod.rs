@@ -5,85 +5,21 @@
 
 mod changes;
 
-use super::check_output;
-use super::team::DatabaseArgs;
-use crate::terminal;
-use clap::Subcommand;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use crate::team::database;
 use plimsoll_archive::ResultFile;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::output::check_output;
+use plimsoll_console::terminal;
 use plimsoll_history::{HistoryFactRow, HistoryRun};
+use plimsoll_remote::command::{HistoryArgs, HistoryCommand, HistoryExportArgs, HistoryListArgs};
 use plimsoll_report::{ExportColumnType, ExportTable, ExportValue};
 use serde_json::json;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Runs that wait to be written.
 const RUNS_AHEAD: usize = 4;
-
-/// List the runs of a team's history and the changes of its series, and export it whole.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  plimsoll history list --database sqlite:team.db
-  plimsoll history changes --database sqlite:team.db
-  plimsoll history export --parquet history.parquet --database sqlite:team.db
-  duckdb -c \"SELECT system, metric, avg(ratio) FROM 'history.parquet' GROUP BY ALL\"")]
-pub(super) struct HistoryArgs {
-    #[command(subcommand)]
-    command: HistoryCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum HistoryCommand {
-    List(HistoryListArgs),
-    Changes(HistoryChangesArgs),
-    Export(HistoryExportArgs),
-}
-
-/// List all runs, newest first.
-#[derive(Debug, clap::Args)]
-struct HistoryListArgs {
-    #[command(flatten)]
-    database: DatabaseArgs,
-    /// Print the list as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// List the changes of all series that nobody acknowledged and that are not muted.
-///
-/// All runs count, whoever sees them on the page. Exit code 10 when there is such a change.
-#[derive(Debug, clap::Args)]
-struct HistoryChangesArgs {
-    /// Those that were acknowledged, too, and those of muted series.
-    #[arg(long)]
-    all: bool,
-    #[command(flatten)]
-    database: DatabaseArgs,
-    /// Print the changes as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Export every fact: a row for each trial and figure, with its ratio to the reference in the same block.
-#[derive(Debug, clap::Args)]
-struct HistoryExportArgs {
-    /// Write a Parquet file, for DuckDB, pandas and their like.
-    #[arg(long, value_name = "FILE", required_unless_present = "lines")]
-    parquet: Option<PathBuf>,
-    /// Write a line of JSON for each fact.
-    #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
-    lines: Option<PathBuf>,
-    #[command(flatten)]
-    database: DatabaseArgs,
-    /// Overwrite the file.
-    #[arg(long)]
-    force: bool,
-    /// Print the number of rows as JSON.
-    #[arg(long)]
-    json: bool,
-}
 
 pub(super) fn main(args: &HistoryArgs) -> CliResult {
     match &args.command {
@@ -94,7 +30,7 @@ pub(super) fn main(args: &HistoryArgs) -> CliResult {
 }
 
 fn list(args: &HistoryListArgs) -> CliResult {
-    let runs = args.database.with(async |database| database.runs().await)?;
+    let runs = database::with(&args.database, async |database| database.runs().await)?;
     if args.json {
         let run = |run: &HistoryRun| {
             json!({ "folder": run.folder, "owner": run.owner, "run": run.name, "revision": run.revision,
@@ -131,7 +67,7 @@ fn export(args: &HistoryExportArgs) -> CliResult {
     // One thread reads the database while another one writes.
     let rows = std::thread::scope(|scope| {
         let reading = scope.spawn(move || {
-            args.database.with(async |database| {
+            database::with(&args.database, async |database| {
                 for run in database.runs().await?.into_iter().rev() {
                     let facts = database.facts_of(run.id).await?;
                     if sender_is_gone(&sender, facts) {

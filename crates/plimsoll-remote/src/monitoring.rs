@@ -4,10 +4,10 @@
 //! The peer is not trusted: head, body, time and size are bounded, redirects are not followed, and the
 //! token goes to the server that was named and to no other.
 
-use crate::remote::{RemoteError, RemoteServer};
 use crate::secret::ServerSecret;
-use axum::body::Body;
-use futures_util::StreamExt as _;
+use crate::server::{RemoteError, RemoteServer};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, HOST, LOCATION};
 use hyper::{Request, Response, StatusCode};
@@ -82,12 +82,7 @@ impl MonitoringServer {
             )
         })?;
         let token = match (&options.token_file, &options.token) {
-            (Some(path), _) => Some(ServerSecret::read_foreign(path).map_err(|error| {
-                RemoteError::usage(
-                    error.to_string(),
-                    "give a file of mode 0600 that holds the token in one line",
-                )
-            })?),
+            (Some(path), _) => Some(ServerSecret::read_foreign(path)?),
             (None, Some(MonitoringToken(text))) => {
                 Some(ServerSecret::foreign(text).ok_or_else(|| {
                     RemoteError::usage(
@@ -152,7 +147,7 @@ fn request(
     remote: &RemoteServer,
     token: Option<&ServerSecret>,
     path: &str,
-) -> Result<Request<Body>, RemoteError> {
+) -> Result<Request<Empty<Bytes>>, RemoteError> {
     let mut request = Request::builder()
         .uri(format!("{}{path}", remote.base))
         .header(HOST, &remote.authority)
@@ -160,7 +155,7 @@ fn request(
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {}", token.reveal()));
     }
-    request.body(Body::empty()).map_err(RemoteError::away)
+    request.body(Empty::new()).map_err(RemoteError::away)
 }
 
 /// An answer that is what was asked for, so far as its head says.
@@ -213,16 +208,19 @@ async fn body(
     into: &mut dyn Write,
     left: &mut u64,
 ) -> Result<(), RemoteError> {
-    let mut pieces = Body::new(answer.into_body()).into_data_stream();
+    let mut pieces = answer.into_body();
     let mut is_begun = false;
     loop {
-        let piece = tokio::time::timeout(SILENCE, pieces.next()).await;
+        let piece = tokio::time::timeout(SILENCE, pieces.frame()).await;
         let piece =
             piece.map_err(|_| RemoteError::away("it stopped in the middle of an answer"))?;
         let Some(piece) = piece else {
             return Ok(());
         };
-        let piece = piece.map_err(RemoteError::away)?;
+        // Behind the body there may be further headers, which nothing here needs.
+        let Ok(piece) = piece.map_err(RemoteError::away)?.into_data() else {
+            continue;
+        };
         let text = piece.trim_ascii_start();
         // Compressed bytes would be decompressed by the reader, a page is no answer.
         if !is_begun && !text.is_empty() {

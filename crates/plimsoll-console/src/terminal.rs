@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The only place that prints: results to standard output, what goes on beside them to standard error.
 
+use crate::failure::{CliError, CliExitCode};
 use plimsoll_core::text::{printable, printable_coloured, printable_json, printable_lines};
-use ratatui::buffer::{Buffer, Cell, CellWidth};
-use ratatui::style::{Color, Modifier};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Prints a result, in which names from files, nodes and programs are only text.
-pub(crate) fn print(text: &str) {
+pub fn print(text: &str) {
     write_out(&printable_lines(text));
 }
 
 /// Prints a result that a renderer coloured.
-pub(crate) fn print_coloured(text: &str) {
+pub fn print_coloured(text: &str) {
     write_out(&printable_coloured(text));
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn print_coloured(text: &str) {
 static CAPTURED: Mutex<Option<String>> = Mutex::new(None);
 
 /// Does something and gives what it printed, which is not printed.
-pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     let swap = |text: Option<String>| {
         let mut captured = CAPTURED.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *captured, text)
@@ -34,10 +34,23 @@ pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
 /// What of the results could not be printed: the first failure.
 static UNPRINTED: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
-/// Why results are missing on standard output, if some are: the disk that they go to is full.
-pub(crate) fn unprinted() -> Option<std::io::Error> {
-    let mut failure = UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner);
-    failure.take()
+/// The exit code of a program that is at its end with this one. Results that could not be printed are a
+/// failure: who keeps them in a file on a full disk has only a part.
+pub fn ended(code: ExitCode) -> ExitCode {
+    let unprinted = UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(error) = &*unprinted else {
+        return code;
+    };
+    let failure = CliError::new(
+        CliExitCode::Failed,
+        format!("write to standard output: {error}"),
+    );
+    say(&failure.to_string());
+    // A code that says more stays.
+    match code == ExitCode::SUCCESS {
+        true => failure.code.into(),
+        false => code,
+    }
 }
 
 /// A reader that went away (a closed pipe) is no failure.
@@ -65,50 +78,64 @@ fn write_out(text: &str) {
 }
 
 /// Prints a result for machines.
-pub(crate) fn print_json(value: &serde_json::Value) {
+pub fn print_json(value: &serde_json::Value) {
     let text = serde_json::to_string_pretty(value).expect("values are plain data");
     write_out(&printable_json(&text));
 }
 
 /// Says what is going on or went wrong, beside the results, above the screen that is drawn.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     let drawn = locked();
     let mut all = format!("{}{}\n", erasing(&drawn), printable_lines(text));
-    drawn.iter().for_each(|(row, _)| all.extend([row, "\n"]));
+    drawn.iter().for_each(|row| all.extend([&*row.text, "\n"]));
     let _ = std::io::stderr().lock().write_all(all.as_bytes());
 }
 
 /// The same in place of the line before, on a terminal.
-pub(crate) fn say_over(text: &str) {
+pub fn say_over(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = write!(err, "\r\x1b[K{}", printable(text));
     let _ = err.flush();
 }
 
 /// Whether results may be coloured: a terminal whose user did not ask for plain text.
-pub(crate) fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+pub fn colour() -> bool {
+    std::io::stdout().is_terminal() && may_style()
+}
+
+/// Whether a screen may have styles.
+pub fn may_style() -> bool {
+    std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Columns of the terminal as its user set them, else a common width.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     let set = std::env::var("COLUMNS")
         .ok()
         .and_then(|text| text.parse().ok());
     set.unwrap_or(100).clamp(60, 200)
 }
 
-/// Rows of the screen that is drawn below everything printed: their text and their width.
-static DRAWN: Mutex<Vec<(String, usize)>> = Mutex::new(Vec::new());
+/// A row of a screen.
+#[derive(Debug)]
+pub struct ScreenRow {
+    /// Its characters, with the sequences that set their style.
+    pub text: String,
+    /// The columns that it takes.
+    pub width: usize,
+}
+
+/// The screen that is drawn below everything printed.
+static DRAWN: Mutex<Vec<ScreenRow>> = Mutex::new(Vec::new());
 
 /// Whether standard error is a terminal on which rows can be drawn again.
-pub(crate) fn can_redraw() -> bool {
+pub fn can_redraw() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     std::io::stderr().is_terminal() && !is_dumb
 }
 
 /// Columns and rows of the screen that fit on the terminal, with one row for the cursor.
-pub(crate) fn size() -> (u16, u16) {
+pub fn size() -> (u16, u16) {
     let found = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     let found = found.filter(|size| size.ws_col > 0 && size.ws_row > 1);
     found.map_or((80, 23), |size| (size.ws_col.min(200), size.ws_row - 1))
@@ -116,7 +143,7 @@ pub(crate) fn size() -> (u16, u16) {
 
 /// Draws a screen in place of the one before, below everything printed. Not from the background, where the
 /// terminal is another's: then it is drawn anew below what that one printed.
-pub(crate) fn draw(screen: &Buffer) {
+pub fn draw(screen: Vec<ScreenRow>) {
     let mut drawn = locked();
     let mut err = std::io::stderr().lock();
     let group = rustix::termios::tcgetpgrp(std::io::stderr());
@@ -125,15 +152,14 @@ pub(crate) fn draw(screen: &Buffer) {
         return;
     }
     let mut text = erasing(&drawn);
-    let is_coloured = std::env::var_os("NO_COLOR").is_none();
-    *drawn = rows(screen, is_coloured);
-    drawn.iter().for_each(|(row, _)| text.extend([row, "\n"]));
+    *drawn = screen;
+    drawn.iter().for_each(|row| text.extend([&*row.text, "\n"]));
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
 }
 
 /// Removes the screen.
-pub(crate) fn erase() {
+pub fn erase() {
     let mut drawn = locked();
     let text = erasing(&drawn);
     drawn.clear();
@@ -143,81 +169,17 @@ pub(crate) fn erase() {
 }
 
 /// One that panicked while it drew has left rows that can be drawn over.
-fn locked() -> MutexGuard<'static, Vec<(String, usize)>> {
+fn locked() -> MutexGuard<'static, Vec<ScreenRow>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What moves the cursor to the first row that is drawn and clears everything from there.
-fn erasing(drawn: &[(String, usize)]) -> String {
+fn erasing(drawn: &[ScreenRow]) -> String {
     if drawn.is_empty() {
         return String::new();
     }
     // A terminal that has become narrower has broken rows in two.
     let columns = usize::from(size().0);
-    let rows = drawn
-        .iter()
-        .map(|(_, width)| width.div_ceil(columns).max(1));
+    let rows = drawn.iter().map(|row| row.width.div_ceil(columns).max(1));
     format!("\r\x1b[{}A\x1b[J", rows.sum::<usize>())
-}
-
-/// Rows of cells as text, without blanks at their ends.
-fn rows(screen: &Buffer, is_coloured: bool) -> Vec<(String, usize)> {
-    let area = screen.area;
-    let row = |y: u16| {
-        let (mut text, mut blanks, mut width, mut skipped) = (String::new(), 0, 0, 0);
-        let mut style = String::new();
-        for x in 0..area.width {
-            let cell = &screen[(x, y)];
-            // A wide character covers the cells after it.
-            if skipped > 0 {
-                skipped -= 1;
-                continue;
-            }
-            let columns = usize::from(cell.cell_width());
-            skipped = columns.saturating_sub(1);
-            if cell.symbol() == " " {
-                blanks += 1;
-                continue;
-            }
-            text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
-            let wanted = if is_coloured {
-                sequence(cell)
-            } else {
-                String::new()
-            };
-            if wanted != style {
-                text.push_str("\x1b[0m");
-                text.push_str(&wanted);
-                style = wanted;
-            }
-            text.push_str(cell.symbol());
-            width = usize::from(x) + columns.max(1);
-        }
-        if !style.is_empty() {
-            text.push_str("\x1b[0m");
-        }
-        (text, width)
-    };
-    (0..area.height).map(row).collect()
-}
-
-/// What sets the style of a cell; empty for plain text.
-fn sequence(cell: &Cell) -> String {
-    let mut codes = Vec::new();
-    if cell.modifier.contains(Modifier::BOLD) {
-        codes.push("1");
-    }
-    if cell.modifier.contains(Modifier::DIM) {
-        codes.push("2");
-    }
-    match cell.fg {
-        Color::Red => codes.push("31"),
-        Color::Green => codes.push("32"),
-        Color::Cyan => codes.push("36"),
-        _ => {}
-    }
-    match codes.is_empty() {
-        true => String::new(),
-        false => format!("\x1b[{}m", codes.join(";")),
-    }
 }

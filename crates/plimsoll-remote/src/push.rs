@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The other side of a push: reads a run folder and sends what the server lacks of it.
 
-use super::files::{digest, open, walk};
-use super::listing::{PushAnswer, PushFile, PushListing};
-use crate::remote::{RemoteError, RemoteServer};
+use crate::files::{digest, open, walk};
+use crate::listing::{PushAnswer, PushFile, PushListing};
 use crate::secret::ServerSecret;
-use axum::body::{Body, Bytes};
+use crate::server::{RemoteError, RemoteServer};
+use bytes::Bytes;
 use futures_util::stream;
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use hyper::body::{Body, Frame};
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use hyper::http::request;
 use hyper::{Method, Request, StatusCode};
 use plimsoll_archive::{is_being_written, is_run_file};
 use plimsoll_core::text::printable;
@@ -243,15 +246,9 @@ impl PushServer {
                     "give what plimsoll team token add printed",
                 )
             })?,
-            PushToken::File(path) => ServerSecret::read(path).map_err(|error| match &error {
-                crate::error::ServeError::Usage { hint, .. } => {
-                    usage(error.to_string(), hint.clone())
-                }
-                _ => usage(
-                    error.to_string(),
-                    "give a file of mode 0600 that holds the token",
-                ),
-            })?,
+            PushToken::File(path) => {
+                ServerSecret::read(path).map_err(|error| usage(error.to_string(), error.hint()))?
+            }
         };
         Ok(PushServer { remote, token })
     }
@@ -278,9 +275,8 @@ impl PushServer {
     ) -> Result<T, PushError> {
         let text = serde_json::to_vec(form).map_err(|error| self.away(error))?;
         let length = text.len() as u64;
-        let answered = self
-            .request(method, path, (Body::from(text), length))
-            .await?;
+        let request = self.request(method, path, length);
+        let answered = self.answer(request.body(Full::<Bytes>::from(text))).await?;
         serde_json::from_slice(&answered).map_err(|error| self.away(error))
     }
 
@@ -297,36 +293,39 @@ impl PushServer {
                 Ok(0) => None,
                 Ok(read) => {
                     piece.truncate(read);
-                    Some((Ok(Bytes::from(piece)), file))
+                    Some((Ok(Frame::data(Bytes::from(piece))), file))
                 }
                 Err(error) => Some((Err(error), file)),
             }
         });
-        let body = (Body::from_stream(parts), bytes);
-        self.request(Method::PUT, path, body).await.map(drop)
+        let request = self.request(Method::PUT, path, bytes);
+        let request = request.body(StreamBody::new(parts));
+        self.answer(request).await.map(drop)
     }
 
-    /// One request on a connection of its own; gives the body of the answer.
-    async fn request(
-        &self,
-        method: Method,
-        path: &str,
-        (body, bytes): (Body, u64),
-    ) -> Result<Bytes, PushError> {
-        let request = Request::builder()
+    /// The head of a request with a body of so many bytes.
+    fn request(&self, method: Method, path: &str, bytes: u64) -> request::Builder {
+        Request::builder()
             .method(method)
             .uri(format!("/api/v1{path}"))
             .header(HOST, &self.remote.authority)
             .header(AUTHORIZATION, format!("Bearer {}", self.token.reveal()))
             .header(CONTENT_TYPE, "application/json")
             .header(CONTENT_LENGTH, bytes)
-            .body(body)
-            .map_err(|error| self.away(error))?;
+    }
+
+    /// Sends a request on a connection of its own; gives the body of the answer.
+    async fn answer<B>(&self, request: hyper::http::Result<Request<B>>) -> Result<Bytes, PushError>
+    where
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let request = request.map_err(|error| self.away(error))?;
         let exchange = async {
             let answered = self.remote.send(request, ANSWER_TIME).await;
             let (head, body) = answered.map_err(|error| self.failed(error))?.into_parts();
-            let body = axum::body::to_bytes(Body::new(body), ANSWER_MAX).await;
-            Ok((head.status, body.map_err(|error| self.away(error))?))
+            let body = Limited::new(body, ANSWER_MAX).collect().await;
+            let body = body.map_err(|error| self.away(error))?;
+            Ok((head.status, body.to_bytes()))
         };
         let answered = tokio::time::timeout(ANSWER_TIME, exchange).await;
         let (status, body) = answered.map_err(|_| self.away("it does not answer"))??;
