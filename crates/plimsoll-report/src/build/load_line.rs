@@ -409,9 +409,11 @@ fn ratios<'v, 'a>(
 /// The section with the table and the curves.
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let first = view.load_lines.first()?;
+    let length = units::clock_duration(first.goal.sustained);
     let lead = format!(
-        "A multiple is carried when all limits hold and the backlog does not grow for {}.",
-        units::clock_duration(first.goal.sustained)
+        "A multiple is carried when all limits hold and the backlog does not grow for {length}. The intervals are of \
+         the time of this search: a state that lasts longer than {length}, such as a busy neighbour, a cache or \
+         heat, was met once or not at all."
     );
     let mut section =
         ReportSection::new("How much load does each system carry?", lead).at("load-line");
