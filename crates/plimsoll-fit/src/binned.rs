@@ -66,7 +66,7 @@ pub(crate) fn idc(counts: &[f64], group: usize) -> Option<f64> {
 pub(crate) fn autocorrelation(values: &[f64], lag: usize) -> f64 {
     let mean = mean(values);
     let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    // What is left of a constant is rounding, which correlates with itself at random.
+    // The rest of a constant is rounding, which correlates with itself at random.
     if variance <= 1e-20 * mean * mean * values.len() as f64 {
         return 0.0;
     }

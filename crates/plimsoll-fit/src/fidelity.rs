@@ -2,7 +2,7 @@
 //! The load a model submitted, held against the recording, with a gate for every line.
 //!
 //! The gates are those of a model fitted from counters: what the counters say must come back.
-//! What they cannot say (sizes around their mean, offsets) has no line here.
+//! Figures that they cannot tell (sizes around their mean, offsets) have no line here.
 
 use plimsoll_core::model::{BurstPattern, FidelityCheck, IoDirection, ModelInterval};
 use plimsoll_core::num::{ratio, round_u64};

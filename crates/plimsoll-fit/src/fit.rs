@@ -31,27 +31,27 @@ const CHECK_SEED: Seed = Seed(0x706c_696d_736f_6c6c);
 /// Most operations the self-check plays (some seconds); of a longer load the first part counts.
 const CHECK_OPS_MAX: u64 = 50_000_000;
 
-/// What to fit, and under which name.
+/// The part to fit, and under which name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitOptions {
     /// The disk, as [`CounterSource::disks`] names it.
     pub disk: String,
     /// The part of the recording, from [`plimsoll_trace::RecordingTimes`].
     pub window: RecordingWindow,
-    /// What reports call the model.
+    /// The name of the model in reports.
     pub name: String,
-    /// What counters do not contain: declared or assumed.
+    /// Figures that counters do not contain: declared or assumed.
     pub facts: ModelFacts,
 }
 
-/// What a fit gives.
+/// The result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitResult {
     /// The model, its fidelity filled in.
     pub model: WorkloadModel,
-    /// What was found.
+    /// The findings.
     pub profile: DiskProfile,
-    /// What the reader should know, as sentences: damage, dropped intervals, unread columns.
+    /// Warnings for the reader, as sentences: damage, dropped intervals, unread columns.
     pub warnings: Vec<String>,
 }
 
@@ -320,7 +320,7 @@ pub(crate) fn count(
 /// Least flushes of a write at which writes are likely to be durable when they end.
 const FLUSHES_PER_WRITE_MIN: f64 = 0.1;
 
-/// What was counted of a disk each second and is part of no load that is played.
+/// Counters of a disk, each second, that are part of no load that is played.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OtherRates {
     flushes: f64,
@@ -340,7 +340,7 @@ impl OtherRates {
         }
     }
 
-    /// What a load leaves out of it, as sentences; `is_sync`: each of its writes is durable.
+    /// The part that a load leaves out, as sentences; `is_sync`: each of its writes is durable.
     pub(crate) fn not_played(self, is_sync: bool) -> Vec<String> {
         let mut told = Vec::new();
         if self.flushes > 0.0 && !is_sync {

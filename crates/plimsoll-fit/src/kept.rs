@@ -112,7 +112,7 @@ impl TraceSource for TraceCache {
 
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.is_again {
-            // What was given is no longer held.
+            // A request that was given is no longer held.
             let next = self.held.pop_front().unwrap_or_default();
             into.extend(next.iter().map(Small::whole));
             return Ok(!self.held.is_empty());

@@ -66,7 +66,7 @@ fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<ProfileAve
     })
 }
 
-/// What is counted and not played, in the words of reports.
+/// Counters that are not played, in the words of reports.
 pub(crate) const OTHERS: [(DiskMetric, &str); 5] = [
     (Flushes, "flushes"),
     (Discards, "discards"),
@@ -99,7 +99,7 @@ fn points(series: &DiskSeries) -> Vec<ProfilePoint> {
     points.finish()
 }
 
-/// What a device did as a whole. Its layer is set by those who know its neighbours.
+/// The load of a device as a whole. Its layer is set by those who know its neighbours.
 pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
     let time = |metric| averages.figure(metric).map(|figure| figure.time);
     let sum = |a, b| total(averages, [a, b]).map(|sum| sum.time);
@@ -210,7 +210,7 @@ fn integrated(averages: &DiskAverages) -> Option<QueueDepthProfile> {
     })
 }
 
-/// What was seen of the queue at instants, where nothing better was recorded.
+/// The queue as it was seen at instants, where nothing better was recorded.
 fn sampled(series: &DiskSeries) -> Option<QueueDepthProfile> {
     let sampled = series
         .column(QueueLength)

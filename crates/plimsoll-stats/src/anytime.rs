@@ -143,7 +143,7 @@ fn choice_scores(values: &[f64], choices: &[u32], scale: f64) -> Vec<f64> {
         .collect()
 }
 
-/// What a stake of 1 on the true choice becomes, as a logarithm.
+/// The logarithm of the amount that a stake of 1 on the true choice becomes.
 fn log_payment(scores: &[f64], bet: f64) -> f64 {
     let exponents: Vec<f64> = scores.iter().map(|score| bet * score).collect();
     exponents[0] - log_mean_exp(&exponents)

@@ -8,7 +8,7 @@
 //! bursts that hit single trials, blocks of unequal noise, heavy tails. Student's t on the same
 //! values is exact under normal noise only; with bursts it is cautious and finds little.
 //!
-//! What is arranged are Huber scores: of every pair (arm entry, base entry) of a block the
+//! The arranged values are Huber scores: of every pair (arm entry, base entry) of a block the
 //! difference of logarithms, clipped at 1.5 robust standard deviations of all pairs, which do not
 //! depend on labels. So a burst counts as one surprise of limited size. The statistic is the mean
 //! of the scores over their standard error, so that an arm that is noisier than the base does no

@@ -142,7 +142,7 @@ fn logs(arms: &[ArmValues], arm: &ArmValues) -> Vec<f64> {
 struct RunDiffDraft {
     row: RunDiffRow,
     contrast: Option<WelchContrast>,
-    /// What a difference must exceed, as |ln ratio|; `None` where nothing says it.
+    /// The |ln ratio| that a difference must exceed; `None` where nothing says it.
     floor: Option<f64>,
 }
 

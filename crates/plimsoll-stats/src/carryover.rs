@@ -8,7 +8,7 @@
 
 use plimsoll_core::rng::{Rng, Seed};
 
-/// What the seed is used for here; changing it changes the order of recorded seeds.
+/// The purpose of the seed here; changing it changes the order of recorded seeds.
 const PURPOSE: &str = "carry-over";
 
 /// The rows of one square over the arms `0..arms` (Williams, 1949): every arm once in each row,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the trials of an arm leave behind for those that follow, taken out of the values.
+//! The effect of the trials of an arm on those that follow, taken out of the values.
 //!
 //! No trial of the arm directly follows one within its block, half of the base's do. So what the arm leaves
 //! behind slows the base, and its second entry as often: the control cannot show it. How long before a trial
@@ -39,7 +39,7 @@ const WIDENING_MAX: f64 = 3.0;
 /// How many trials ran between this one and the last of the arm; `None` where none of it ran before.
 pub(crate) type TrialsSince = Option<u32>;
 
-/// What ran before each entry of a block, in the order of its [`BlockLogValues`].
+/// The trials before each entry of a block, in the order of its [`BlockLogValues`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BlockBefore {
     pub base: Vec<TrialsSince>,
@@ -62,7 +62,7 @@ impl IntervalWidening {
     };
 }
 
-/// What the arm leaves behind, and the values without it.
+/// The effect that the arm leaves behind, and the values without it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CarryOver {
     /// ln of what trials right after one of the arm take more.
@@ -180,7 +180,7 @@ fn possible(trials: &[Trial], blocks: usize) -> Vec<Regression> {
     // Of two figures, the 95th percentile of F with these degrees of freedom in closed form.
     let left = best.degrees as f64;
     let worst = best.loss(scale) + left * ((1.0 - POSSIBLE).powf(-2.0 / left) - 1.0) / 2.0;
-    // What is chosen of many is fitted by more than its figures say.
+    // A choice of many is fitted by more than its figures say.
     let widening = ((left + 1.0) / (left + 1.0 - FITTED).max(1.0)).sqrt();
     each.retain(|one| one.loss(scale) <= worst);
     each.iter_mut().for_each(|one| one.widening *= widening);

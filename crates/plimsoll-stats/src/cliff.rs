@@ -21,7 +21,7 @@ const BEFORE_MIN: usize = 2;
 const AFTER_MIN: usize = 6;
 /// The level before is at least so many times that after.
 const FACTOR_MIN: f64 = 1.25;
-/// What the fall must be of the scatter beside it, as logarithms.
+/// The least fall, as a multiple of the scatter beside it, of logarithms.
 const SCATTERS: f64 = 4.0;
 /// Seconds that may lie on the wrong side of the middle.
 const STRAY_SHARE: f64 = 0.05;
@@ -80,7 +80,7 @@ impl<'a> TrialCourse<'a> {
     }
 }
 
-/// What the trials after a fall show.
+/// The throughput of the trials after a fall.
 struct LaterTrials {
     /// Those that fall again.
     falls: usize,

@@ -37,7 +37,7 @@ use crate::paired::PairedLogRatioStats;
 use crate::power::{BLOCKS_MAX, DifferenceTest, POWER, fewest_blocks};
 use crate::summary::{geometric_mean, is_usable};
 
-/// What one arm measured under one workload.
+/// The values of one arm under one workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmValues {
     /// Label of the arm.
@@ -106,7 +106,7 @@ fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec
     all
 }
 
-/// What the sessions felt of the faults of an entry: the first answer of such an entry. Trials whose load
+/// The outage of sessions under the faults of an entry: its first answer. Trials whose load
 /// cannot be compared count, since faults may end it.
 fn under_fault(
     manifest: &RunManifest,
@@ -181,7 +181,7 @@ fn judge_load(
     }
 }
 
-/// What a phase of a workload is called in comparisons.
+/// The name of a phase of a workload in comparisons.
 #[must_use]
 pub fn phase_label(workload: &str, phase: &str) -> String {
     format!("{workload}: {phase}")
@@ -254,7 +254,7 @@ fn step_by_step(
     ComparisonJudge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
 }
 
-/// What the blocks say of each arm against the base, controls left out, as [`compare`] asks it.
+/// The difference of each arm from the base, controls left out, as [`compare`] asks for it.
 #[must_use]
 pub fn contrasts(arms: &[ArmValues], policy: &VerdictPolicy) -> Vec<Option<ArmContrast>> {
     let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
@@ -297,7 +297,7 @@ pub(crate) struct ArmPair<'a> {
     pub(crate) base: &'a ArmValues,
     pub(crate) arm: &'a ArmValues,
     pub(crate) blocks: Vec<BlockLogValues>,
-    /// What ran before the trials of these.
+    /// The trials that ran before each of these.
     before: Vec<BlockBefore>,
     /// Blocks with a value in both arms of which one has no logarithm (zero, not a number).
     unusable: usize,
@@ -399,7 +399,7 @@ pub(crate) struct ComparisonJudge {
     control: Option<ControlEvidence>,
 }
 
-/// What a control's difference from its base may be.
+/// The largest difference of a control from its base.
 #[derive(Debug, Clone, Copy)]
 struct ControlEvidence {
     stats: PairedLogRatioStats,
@@ -433,7 +433,7 @@ impl ControlEvidence {
     }
 }
 
-/// What the tests say of a row before there is a verdict.
+/// The results of the tests of a row before there is a verdict.
 pub(crate) struct ComparisonEvidence<'a> {
     pub(crate) contrast: &'a ArmContrast,
     /// Of no difference, corrected for the family.
@@ -678,7 +678,7 @@ impl ComparisonJudge {
         self.control.map_or(0.0, |control| control.bound())
     }
 
-    /// What an estimate must exceed to be a difference: the bound, where the control differs.
+    /// The size that an estimate must exceed to be a difference: the bound, where the control differs.
     fn floor(&self) -> f64 {
         if self.control_is_off() {
             self.bound()
@@ -716,7 +716,7 @@ fn standing_out(outliers: &OutlierCounts, is_proven: bool) -> String {
     )
 }
 
-/// What the arm's trials do to those that follow.
+/// The effect of the arm's trials on those that follow.
 fn left_behind(row: &ArmComparison, left: f64) -> String {
     format!(
         "carry-over: the {} right after a trial of {} is {} {}, which is taken out of the ratio",

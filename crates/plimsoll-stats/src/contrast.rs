@@ -20,7 +20,7 @@ use crate::student;
 /// look (simulated, docs/results/2026-11-verdicts.md).
 const SPENT_AFTER_A_LOOK: f64 = 0.58;
 
-/// What is asked of the blocks.
+/// The question to the blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ContrastQuestion {
     /// Confidence of the interval.
@@ -44,7 +44,7 @@ pub enum ContrastBasis {
     Stakes,
 }
 
-/// What blocks say of two systems, on logarithms.
+/// The difference of two systems in blocks, on logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmContrast {
     /// Blocks in which both have a value.
@@ -121,7 +121,7 @@ impl ArmContrast {
     }
 }
 
-/// What blocks say whose interval is to be so many times as wide.
+/// The same difference with an interval so many times as wide.
 fn widened(
     blocks: &[BlockLogValues],
     question: &ContrastQuestion,
@@ -160,7 +160,7 @@ impl IntervalWidening {
         }
     }
 
-    /// What a test of the values is asked, so that it answers as the wider interval does: whether the truth
+    /// The question to a test of the values, so that it answers as the wider interval does: whether the truth
     /// lies above this effect.
     fn above(self, effect: f64, estimate: f64) -> f64 {
         estimate + (effect + self.beyond - estimate) / self.factor

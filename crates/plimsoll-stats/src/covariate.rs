@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Noise that was measured beside a trial, taken out of it: analysis of covariance within blocks.
 //!
-//! What all trials of a block share cancels in their differences anyway, so a reference that is
+//! A state that all trials of a block share cancels in their differences anyway, so a reference that is
 //! measured once in a block adds nothing. What helps is a figure of each *trial* that no system can
 //! influence: processor time that a hypervisor gave to others, or a pinned reference (a fixed load on
 //! a fixed device) measured right before it. The slope is that of trials against the mean of their
@@ -16,7 +16,7 @@ use crate::summary::is_usable;
 /// Fewer trials than this beyond blocks and arms cannot tell a slope.
 const DEGREES_LEAST: usize = 4;
 
-/// What a covariate explains.
+/// The share of the scatter that a covariate explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CovariateFit {
     /// Change of the logarithm per unit.
@@ -99,7 +99,7 @@ fn fit(blocks: &[Vec<TrialPoint>], arms: usize) -> Option<CovariateFit> {
     })
 }
 
-/// What is left of a figure when the means of blocks and arms are taken out.
+/// The rest of a figure when the means of blocks and arms are taken out.
 fn residuals(blocks: &[Vec<TrialPoint>], figure: impl Fn(&TrialPoint) -> f64) -> Vec<f64> {
     let arms = blocks.first().map_or(0, Vec::len);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;

@@ -27,7 +27,7 @@ const BLOCKS_MOST: usize = 400;
 /// An interval that is good at any time is as wide as one of so much more noise.
 const ANYTIME_FACTOR: f64 = 1.35;
 
-/// What is wanted.
+/// The goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DesignGoal {
     /// To find a true effect of this fraction four times in five, in as little time as possible.
@@ -60,10 +60,10 @@ impl DesignGoal {
     }
 }
 
-/// What a design is asked for.
+/// The request for a design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DesignRequest {
-    /// What is wanted.
+    /// The goal.
     pub goal: DesignGoal,
     /// Systems that are held against the base.
     pub arms: usize,
@@ -96,7 +96,7 @@ pub enum TrialOrderKind {
     CarryOverBalanced,
 }
 
-/// What a design is expected to reach.
+/// The expected result of a design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DesignForecast {
     /// Standard deviation of ln(arm ÷ base) of one block.
@@ -120,7 +120,7 @@ pub struct TrialDesign {
     pub blocks: usize,
     /// Order within blocks.
     pub order: TrialOrderKind,
-    /// What is to be expected.
+    /// The expected result.
     pub forecast: DesignForecast,
     /// Whether that is what was asked for.
     pub reaches_goal: bool,
@@ -153,7 +153,7 @@ impl TrialDesign {
         }
     }
 
-    /// What is expected of it, in a sentence for before the first block.
+    /// The expected result in a sentence, for before the first block.
     #[must_use]
     pub fn sentence(&self) -> String {
         let effect = match self.forecast.detectable {

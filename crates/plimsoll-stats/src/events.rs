@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a number of like events says of those that were not tried.
+//! The conclusion from a number of like events on those that were not tried.
 //!
 //! The unit is the event (a fault), not the operation: the writes of one event share its fate.
 

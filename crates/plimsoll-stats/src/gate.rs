@@ -20,7 +20,7 @@ pub fn gate_rows(comparisons: &[ArmComparison], effect: f64) -> Vec<GateRow> {
     of_systems.map(|row| gate_row(row, effect)).collect()
 }
 
-/// What a gate says of several rows; of none it cannot tell.
+/// The verdict of a gate on several rows; of none it cannot tell.
 #[must_use]
 pub fn gate_verdict(rows: &[GateRow]) -> GateVerdict {
     let worst = rows.iter().map(|row| row.verdict).max();

@@ -170,7 +170,7 @@ fn judged(twins: &[LoopTwins<'_>], policy: &VerdictPolicy) -> Vec<LoadLoopCompar
     rows
 }
 
-/// What is to be said where the throughputs are not the same after all.
+/// The sentence for throughputs that are not the same after all.
 fn apart(row: &LoadLoopComparison) -> String {
     let times = ratio(row.open_ops_per_s, row.closed_ops_per_s);
     match (times - 1.0).abs() > APART_MAX {

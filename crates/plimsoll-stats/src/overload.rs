@@ -42,7 +42,7 @@ const OWN_LAG_MAX: f64 = 0.25;
 /// Share of its time for which a worker that had this little left to wait could not keep up.
 pub(crate) const BUSY_MAX: f64 = 0.9;
 
-/// What was due and served in one trial.
+/// The load that was due and served in one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialBacklog {
     /// Requests that were due.
@@ -65,7 +65,7 @@ struct Batch {
     before: f64,
 }
 
-/// What an open loop left behind; `None` when it was too short, or there was no load.
+/// The backlog of an open loop; `None` when it was too short, or there was no load.
 #[must_use]
 pub fn backlog(open: &OpenLoad) -> Option<TrialBacklog> {
     let step = Nanos(open.step.0.max(1));
@@ -160,7 +160,7 @@ pub fn generator_was_busy(trial: &TrialResult) -> bool {
     busy > BUSY_MAX * workers * trial.length.0 as f64
 }
 
-/// What the trials of one arm under one workload, or in one of its phases, served of an open loop;
+/// The share of an open loop that the trials of one arm served under one workload, or in one of its phases;
 /// `None` when none of them is one that can tell.
 pub fn carried<'a>(
     trials: impl Iterator<Item = &'a TrialResult>,

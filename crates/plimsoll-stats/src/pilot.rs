@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a few trials tell of the noise: how it is spread over time scales, and what a trial costs.
+//! The noise that a few trials show: how it is spread over time scales, and what a trial costs.
 //!
 //! The noise of a step of a trial (half a second, a second) has a part that is new in every step, a
 //! part that remembers for some seconds, as what neighbours do lasts, and a part that belongs to the
@@ -15,7 +15,7 @@ use crate::paired::PairedLogRatioStats;
 /// Lags that are looked at, in steps, at most.
 const LAGS_MAX: usize = 40;
 
-/// What a warm-up leaves in the mean of a trial may be this much: it is in all of them alike.
+/// The largest rest of a warm-up in the mean of a trial: it is in all of them alike.
 const WARMUP_ERROR: f64 = 0.005;
 
 /// Confidence that there is a warm-up before time is spent on it.
@@ -49,7 +49,7 @@ pub struct PilotMeasurement {
     pub trials: Vec<PilotTrial>,
 }
 
-/// What they tell. Variances are of logarithms.
+/// The noise that they show. Variances are of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PilotNoise {
     /// Time before a trial can measure.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a number of blocks can find: exact power of the paired t test and of the equivalence test.
+//! Effects that a number of blocks can find: exact power of the paired t test and of the equivalence test.
 //!
 //! Both are integrals over the distribution of the sample deviation S (a scaled chi variable): given
 //! S, the mean is normal and the decision is a statement about the mean alone. With no A/A bound

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What else differs: every metric beside the one that was fixed beforehand.
+//! Further differences: every metric beside the one that was fixed beforehand.
 //!
 //! Rules are those of the first metric, but the family is larger: all secondary metrics of all arms under a
 //! workload are corrected together (Holm), so the probability that any of the table is a false alarm is that
@@ -46,7 +46,7 @@ struct MetricValues {
     arms: Vec<ArmValues>,
 }
 
-/// What can be tested of an arm on a metric.
+/// The test of an arm on a metric.
 enum SecondaryEvidence {
     Mean(ArmContrast),
     Scatter(ScatterContrast),

@@ -11,7 +11,7 @@ use plimsoll_core::rng::Rng;
 use crate::compare::ArmValues;
 use crate::pilot::{PilotMeasurement, PilotTrial};
 
-/// What disturbs trials. Deviations are of logarithms.
+/// Disturbances of trials. Deviations are of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoiseLaw {
     /// Independent normal noise of 5 %.
@@ -50,7 +50,7 @@ impl NoiseLaw {
         NoiseLaw::UnequalBlocks,
     ];
 
-    /// What the machine does in each of so many trials.
+    /// The state of the machine in each of so many trials.
     fn course(self, trials: usize, rng: &mut Rng) -> Vec<f64> {
         let cliff = to_usize(rng.below(trials.max(1) as u64));
         let (mut walk, mut memory) = (0.0, 0.1 * rng.normal());
@@ -71,7 +71,7 @@ impl NoiseLaw {
         (0..trials).map(&mut at).collect()
     }
 
-    /// What one trial adds on its own; `unequal` is drawn once for each block.
+    /// The share that one trial adds on its own; `unequal` is drawn once for each block.
     fn own(self, unequal: f64, rng: &mut Rng) -> f64 {
         match self {
             NoiseLaw::StealBursts => {
@@ -88,7 +88,7 @@ impl NoiseLaw {
 /// A campaign to be drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedCampaign {
-    /// What disturbs its trials.
+    /// Disturbances of its trials.
     pub law: NoiseLaw,
     /// Number of blocks.
     pub blocks: usize,
@@ -153,7 +153,7 @@ pub struct MachineTimeline {
     pub steps: Vec<f64>,
 }
 
-/// What disturbs a machine in time. Deviations are of logarithms.
+/// Disturbances of a machine in time. Deviations are of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineNoise {
     /// Deviation of half a second that the next one does not share.

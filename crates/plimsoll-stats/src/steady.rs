@@ -98,7 +98,7 @@ impl SteadyStateSearch {
         self.row >= LOOKS_IN_A_ROW
     }
 
-    /// What is to be said at the end; `None` where too little was seen.
+    /// The verdict at the end; `None` where too little was seen.
     #[must_use]
     pub fn result(&self, is_response: bool) -> Option<SteadyStateResult> {
         let change = SteadyStateChange::of(&self.values)?;
@@ -129,7 +129,7 @@ impl SteadyStateSearch {
 struct SteadyStateChange {
     /// Its logarithm.
     log: f64,
-    /// What the size of the logarithm is uncertain by, on one side.
+    /// The uncertainty of the size of the logarithm, on one side.
     error: f64,
 }
 
@@ -197,7 +197,7 @@ fn beginning(values: &[f64], margin: f64) -> usize {
     0
 }
 
-/// What the mean of so many steps in a row is uncertain by, on one side, by those in `values`.
+/// The uncertainty of the mean of so many steps in a row, on one side, by those in `values`.
 fn scatter_of_means(values: &[f64], steps: usize) -> f64 {
     let piece = steps.min(values.len().div_ceil(PIECES)).max(1);
     let means: Vec<f64> = values.chunks_exact(piece).map(mean).collect();

@@ -26,7 +26,7 @@ const POWER: f64 = crate::power::POWER;
 /// systems are found equivalent has seen as many, if there is time for them.
 const TRIALS_TO_SEE_STALLS: usize = 29;
 
-/// What was fixed before the first block.
+/// The choices that were fixed before the first block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoppingPlan {
     /// Confidence, margin and the rule.
@@ -67,7 +67,7 @@ impl StoppingReason {
     }
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppingStep {
     /// More blocks, up to this number in all before the next look.
@@ -80,7 +80,7 @@ pub enum StoppingStep {
 }
 
 impl StoppingPlan {
-    /// What is to be done after so many blocks of every workload, of which these are the values.
+    /// The step after so many blocks of every workload, of which these are the values.
     #[must_use]
     pub fn after(&self, done: usize, workloads: &[Vec<ArmValues>]) -> StoppingStep {
         match self.policy.stopping {

@@ -30,7 +30,7 @@ const PHASE_MIN: usize = 4;
 /// Fewest operations per interval, in the mean, of a direction whose load has phases.
 const OPS_MIN: f64 = 1.0;
 
-/// What lies on top of the load of one disk, found in its recorded intervals.
+/// Phases on top of the load of one disk, found in its recorded intervals.
 pub(crate) struct PhaseDetection {
     scans: Vec<Range<usize>>,
     /// The intervals without scans.

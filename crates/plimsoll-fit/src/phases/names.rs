@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What phases are called: by what distinguishes them most from the base.
+//! The names of phases: by the figure that distinguishes them most from the base.
 
 use plimsoll_core::model::DirectionRates;
 use plimsoll_core::num::ratio;

@@ -28,7 +28,7 @@ const SIZE_MIN_BYTES: f64 = 32_768.0;
 /// Largest share of the time that scans may take; what takes more is no exception.
 const SHARE_MAX: f64 = 0.25;
 
-/// What the reads of a typical interval are.
+/// The reads of a typical interval.
 #[derive(Debug, Clone, Copy)]
 struct ScanBaseline {
     ops_per_s: f64,

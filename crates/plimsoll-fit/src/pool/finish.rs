@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What many recordings are together: everything that is computed from their sums.
+//! Many recordings together: everything that is computed from their sums.
 
 use std::cmp::Ordering;
 
@@ -38,7 +38,7 @@ const HOST_FIGURES: [PoolFigure; 8] = [
 ];
 
 impl RecordingPool {
-    /// What all recordings are together.
+    /// All recordings together.
     ///
     /// # Errors
     /// When none could be read.
@@ -128,7 +128,7 @@ impl RecordingPool {
         }
     }
 
-    /// What the reader should know, as sentences.
+    /// Warnings for the reader, as sentences.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut say = |count: u64, text: &str| {

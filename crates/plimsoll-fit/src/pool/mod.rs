@@ -28,7 +28,7 @@ use self::recordings::KnownRecording;
 use self::steps::PoolSteps;
 pub use self::summary::summarise;
 
-/// What is counted of a device, in the order of `CounterTotals::each_mut`.
+/// The counters of a device, in the order of `CounterTotals::each_mut`.
 const COUNTED: [DiskMetric; 11] = [
     DiskMetric::Reads,
     DiskMetric::Writes,

@@ -52,7 +52,7 @@ impl RecordingPool {
         Ok(fitted)
     }
 
-    /// What a reader of the model should know beside what is true of every fit.
+    /// Warnings for a reader of the model beside those of every fit.
     fn model_warnings(&self) -> Vec<String> {
         let unread = self.known.len() - self.read().count();
         let mut warnings = Vec::new();

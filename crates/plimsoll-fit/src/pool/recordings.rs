@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is remembered of every recording: that it was counted, and what it is called.
+//! The memory of every recording: that it was counted, and its name.
 
 use plimsoll_core::partial::RecordingSummary;
 

@@ -165,7 +165,7 @@ fn device(
     Ok(())
 }
 
-/// What was counted of a device, rounded once.
+/// The counters of a device, rounded once.
 fn totals(averages: &DiskAverages, notes: &mut Vec<String>) -> CounterTotals {
     let mut total = |metric: DiskMetric| {
         let figure = averages.figure(metric)?;

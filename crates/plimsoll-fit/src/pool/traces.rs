@@ -186,7 +186,7 @@ impl TraceDeviceSums {
         };
         let (directions, sizes) = (carries.direction, carries.sizes != RecordingDetail::Absent);
         let [reads, writes] = self.ops;
-        // What neither reads nor writes is an operation, too.
+        // A request that neither reads nor writes is an operation, too.
         let has_others = reads + writes < self.requests;
         DeviceSummary {
             name: self.name,
@@ -212,7 +212,7 @@ impl TraceDeviceSums {
     }
 }
 
-/// What only requests show, of all devices.
+/// Figures that only requests show, of all devices.
 #[derive(Debug, Default)]
 struct ShownByRequests {
     gaps: Histogram,

@@ -33,7 +33,7 @@ impl InFlightLimit {
         ModelFactValue::derived(u32::try_from(self.in_flight).unwrap_or(u32::MAX))
     }
 
-    /// What the reader should know of it.
+    /// Warnings of it for the reader.
     pub(super) fn sentence(self, open_loop: bool) -> String {
         let played = match open_loop {
             true => "they are played open loop, as requested: a slower device gets more in flight",

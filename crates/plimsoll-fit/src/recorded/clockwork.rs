@@ -48,7 +48,7 @@ impl TraceTimeBase {
         }
     }
 
-    /// What the reader should know where starts have a coarse resolution.
+    /// A warning where starts have a coarse resolution.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.is_coarse().then(|| {
             format!(
@@ -203,7 +203,7 @@ impl TraceTickSpreader {
         Ok(())
     }
 
-    /// What the reader should know of what was spread.
+    /// A warning of times that were spread.
     pub(super) fn sentence(&self) -> Option<String> {
         (self.shared > 0).then(|| {
             format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a stream of requests asks for, whenever it does: kinds, sizes and places.
+//! The content of a stream of requests, whatever their times: kinds, sizes and places.
 
 use plimsoll_core::num::{ratio, saturating_u32, to_usize};
 use plimsoll_core::op::{OpKind, TraceAccess};
@@ -12,7 +12,7 @@ use super::zones::TraceZoneCounts;
 /// Requests that are counted together, figure by figure: the tables are larger than a processor's
 /// caches, and it waits for many places in one of them at once, but not for some in each.
 const TOGETHER: usize = 256;
-/// What most sizes are multiples of.
+/// The size that most sizes are multiples of.
 const SECTOR_BYTES: u32 = 512;
 
 /// Counts of kinds, sizes and places.
@@ -88,7 +88,7 @@ impl TraceContentStats {
         self.zones.sorted()
     }
 
-    /// What caches of 1, 2, 4, … blocks of 4 KiB would miss.
+    /// The miss ratio of caches of 1, 2, 4, … blocks of 4 KiB.
     pub(super) fn miss_ratios(&self) -> Vec<f64> {
         self.reuse.miss_ratios()
     }

@@ -15,7 +15,7 @@ use plimsoll_trace::{
 /// Most intervals of one recording: more than any that is read here asks for.
 const INTERVALS_MAX: u64 = 1 << 20;
 
-/// What each interval held.
+/// The requests of each interval.
 #[derive(Debug, Clone, Copy, Default)]
 struct TraceIntervalBin {
     ops: [u64; 2],
@@ -131,7 +131,7 @@ impl TraceCounters {
 
     /// Counts what lasts between two instants.
     fn last(&mut self, from: Nanos, to: Nanos, of: fn(&mut TraceIntervalBin) -> &mut Lasting) {
-        // What ends at an edge does not reach into the next interval.
+        // A request that ends at an edge does not reach into the next interval.
         let last_ns = Nanos(to.0.saturating_sub(1));
         let (first, last) = (self.place(from), self.place(last_ns));
         if first >= last {

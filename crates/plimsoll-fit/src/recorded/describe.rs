@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What recorded requests contain beyond counters, and a recording of them described.
+//! The content of recorded requests beyond counters, and a recording of them described.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -118,7 +118,7 @@ pub fn describe_requests(
     Ok((description, series))
 }
 
-/// What a device did as a whole, as far as its recording says.
+/// The load of a device as a whole, as far as its recording says.
 fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) -> DeviceLoad {
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;
@@ -165,7 +165,7 @@ struct TraceDeviceStats {
     took: Nanos,
     /// When those in flight end.
     ends: BinaryHeap<Reverse<Nanos>>,
-    /// What requests found in flight: a histogram of numbers, not of times.
+    /// Requests in flight at each start: a histogram of numbers, not of times.
     found: Histogram,
 }
 
@@ -272,7 +272,7 @@ impl TraceDeviceStats {
         (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean)
     }
 
-    /// What was in flight; `None` where ends are not recorded, of too many requests, or only by ticks that
+    /// Requests in flight; `None` where ends are not recorded, of too many requests, or only by ticks that
     /// are longer than requests take.
     fn in_flight(&self, busy: Nanos) -> Option<InFlightStats> {
         let length_s = self.clockwork.length.as_secs_f64();
@@ -290,7 +290,7 @@ impl TraceDeviceStats {
     }
 }
 
-/// What the hottest zones get.
+/// The share of the hottest zones.
 fn skew(zones: Vec<(u64, u64)>) -> Vec<AccessSkew> {
     let mut counts: Vec<u64> = zones.into_iter().map(|(_, requests)| requests).collect();
     counts.sort_unstable_by_key(|requests| Reverse(*requests));

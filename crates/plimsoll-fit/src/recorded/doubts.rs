@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What speaks against a recording being what it was taken for: single times far from all others,
+//! Doubts whether a recording is of the kind that it was taken for: single times far from all others,
 //! and figures that no storage reaches, as of a format that looks like another.
 
 use plimsoll_core::num::ratio;
@@ -21,7 +21,7 @@ const RATED_MIN: u64 = 1_000;
 /// Bytes from the begin of a device above which the places are doubted.
 const REACH_DOUBTED: u64 = 1 << 50;
 
-/// What is watched while a recording is read.
+/// The watch over a recording while it is read.
 #[derive(Debug, Default)]
 pub(super) struct TraceValidityCheck {
     /// The earliest and the latest starts, rising.
@@ -31,10 +31,10 @@ pub(super) struct TraceValidityCheck {
     reach: u64,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TraceValidity {
-    /// What the reader should know.
+    /// Warnings for the reader.
     pub(super) told: Vec<String>,
     /// Why nothing is fitted to it.
     pub(super) refused: Option<String>,
@@ -58,7 +58,7 @@ impl TraceValidityCheck {
         }
     }
 
-    /// What is odd in a recording of this length.
+    /// Oddities of a recording of this length.
     pub(super) fn finish(&self, length: Nanos) -> TraceValidity {
         let mut found = TraceValidity::default();
         if let Some((count, side, apart)) = self.far() {

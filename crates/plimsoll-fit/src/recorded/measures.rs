@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is measured of a stream of requests, and how far two streams are apart.
+//! Measures of a stream of requests, and how far two streams are apart.
 
 use std::ops::Range;
 
@@ -193,7 +193,7 @@ impl Fingerprint {
     }
 }
 
-/// What is seen of packed requests by unpacking them once.
+/// Measures of packed requests, by unpacking them once.
 pub(super) struct PackedTraceStats {
     pace: TraceArrivalStats,
     fingerprint: Fingerprint,
@@ -213,10 +213,10 @@ impl PackedTraceStats {
     }
 }
 
-/// What is measured of a stream.
+/// Measures of a stream.
 pub(crate) struct TraceStats {
     length: Nanos,
-    /// What the device's requests move, about.
+    /// Bytes that the device's requests move, about.
     bytes: u64,
     content: TraceContentStats,
     fingerprint: Fingerprint,
@@ -245,7 +245,7 @@ impl TraceStats {
         self.pace.windows.close();
     }
 
-    /// What they ask for, without their times.
+    /// Their content, without their times.
     pub(super) fn content(&self) -> &TraceContentStats {
         &self.content
     }

@@ -112,7 +112,7 @@ impl TraceDevice {
     }
 }
 
-/// What of recorded requests is kept in a model.
+/// The part of recorded requests that a model keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceFitOptions {
     /// The times between them; `None`: as [`TraceDevice::gaps`] says.
@@ -123,7 +123,7 @@ pub struct TraceFitOptions {
     pub open_loop: bool,
 }
 
-/// What a recording of requests holds.
+/// The content of a recording of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceSurvey {
     /// The devices, in order of their first request.
@@ -145,7 +145,7 @@ impl TraceSurvey {
         }
     }
 
-    /// What speaks against its times, as sentences.
+    /// Doubts about its times, as sentences.
     pub(crate) fn doubts(&self) -> &[String] {
         &self.doubted.told
     }
@@ -215,7 +215,7 @@ pub fn survey(requests: &mut dyn TraceSource) -> Result<TraceSurvey, TraceError>
     Ok(survey)
 }
 
-/// What is in the part of a recording between two times as [`TraceRange::of`] takes them, and that part, to
+/// Content of the part of a recording between two times as [`TraceRange::of`] takes them, and that part, to
 /// be read in the order of the requests' starts. `first` is the recording at `path`, opened; where it
 /// is too long to be held, `path` is read again.
 ///
@@ -305,7 +305,7 @@ pub(crate) fn device_of(
     }
 }
 
-/// What counters would have shown of the requests of one device: their sums in intervals of this length
+/// The counters that the requests of one device would have made: their sums in intervals of this length
 /// (at least a nanosecond), and nothing else. `requests` is read from its start; `survey` is what an
 /// earlier reading of it found.
 ///
@@ -383,7 +383,7 @@ pub fn fit_requests(
     // played all the same.
     let played = Nanos(packed.length().0.saturating_add(1));
     counted.finish(survey.length.max(played), requests);
-    // What is played are the requests, so nothing is drawn from the intervals to be checked.
+    // The requests are played, so nothing is drawn from the intervals to be checked.
     let options = FitOptions {
         disk: disk.into(),
         window: counted.times().span(),
@@ -466,7 +466,7 @@ impl Packing {
     }
 }
 
-/// What shows whether requests waited for others.
+/// Evidence whether requests waited for others.
 #[derive(Default)]
 struct Waits {
     ceiling: ceiling::InFlightLimitFinder,
@@ -514,7 +514,7 @@ pub(crate) fn ends_without_date(requests: &dyn TraceSource, length: Nanos) -> (S
     (from, format!("{length} later"))
 }
 
-/// What a recording that was read says of itself.
+/// The facts that a recording says of itself.
 pub(crate) fn told(requests: &dyn TraceSource) -> Vec<String> {
     let mut told = requests.warnings().to_vec();
     if requests.lost() > 0 {

@@ -27,7 +27,7 @@ const ENDS_BACK: usize = 32;
 const PAUSE_GAPS: f64 = 8.0;
 /// The first so many requests are looked at for chains.
 const LOOKED_AT: usize = 1 << 16;
-/// What is steady: the longest of the pauses over the shortest.
+/// The limit of steadiness: the longest of the pauses over the shortest.
 const STEADY: f64 = 1.26;
 /// Share of the requests that must follow another in the steady pause, chance taken off.
 const CHAINED_MIN: f64 = 0.2;
@@ -94,7 +94,7 @@ impl DependencyReplayMode {
     }
 }
 
-/// What waits for what.
+/// Which requests wait for which.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TraceDependencies {
     pub(super) way: DependencyPattern,
@@ -103,7 +103,7 @@ pub(super) struct TraceDependencies {
 }
 
 impl TraceDependencies {
-    /// What the reader should know of it.
+    /// Warnings of it for the reader.
     pub(super) fn sentence(&self, played: DependencyReplayMode) -> String {
         let found = match self.way {
             DependencyPattern::Closed {
@@ -186,7 +186,7 @@ impl DependencyFinder {
         self.times = Vec::new();
     }
 
-    /// What the reader should know where there were too many to look at.
+    /// A warning where there were too many to look at.
     pub(super) fn left_out(&self) -> Option<String> {
         self.is_over.then(|| {
             format!(
@@ -197,7 +197,7 @@ impl DependencyFinder {
         })
     }
 
-    /// What waits for what, if that is plain.
+    /// Which requests wait for which, if that is plain.
     pub(super) fn finish(self) -> Option<TraceDependencies> {
         if self.lacks || self.is_over || self.times.len() < REQUESTS_MIN {
             return None;
@@ -298,7 +298,7 @@ fn chained(times: &[(u64, u64)]) -> Option<TraceDependencies> {
         sorted.push(pause);
     });
     sorted.sort_unstable();
-    // What is further back than that, the ends that are looked at may not reach.
+    // Requests further back than that may be out of reach of the ends that are looked at.
     let lasted = looked_at.last()?.0.saturating_sub(looked_at.first()?.0) as f64;
     let longest = PAUSE_GAPS * lasted / looked_at.len() as f64;
     let found = steady(&sorted, CHAINED_MIN * looked_at.len() as f64, longest)?;
@@ -352,7 +352,7 @@ impl Levels {
         let mut levels = Levels::default();
         let (mut ended, mut now) = (0, times.first().map_or(0, |first| first.0));
         for (started, (at, _)) in times.iter().enumerate() {
-            // What takes no time may stand behind its like: no more end than have started.
+            // A request that takes no time may stand behind its like: no more end than have started.
             while ended < started && times[ends[ended] as usize].1 <= *at {
                 let end = times[ends[ended] as usize].1;
                 levels.pass(started - ended, end.saturating_sub(now));
@@ -385,7 +385,7 @@ impl Levels {
         ratio(idle, self.all_starts())
     }
 
-    /// What rates by level leave unexplained: twice how much less likely the starts are than with
+    /// The part that rates by level leave unexplained: twice how much less likely the starts are than with
     /// the rate of each level as it was.
     fn deviance(&self, rate: impl Fn(usize) -> f64) -> f64 {
         let of = |(level, (time, starts)): (usize, (&f64, &f64))| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a cache would make of requests: the miss ratio of a least-recently-used cache of any size.
+//! The effect of a cache on requests: the miss ratio of a least-recently-used cache of any size.
 //!
 //! The reuse distance of an access is the number of other blocks touched since the last access to
 //! its block; a cache of more blocks than that has it. Source: Mattson, Gecsei, Slutz and Traiger,

@@ -19,7 +19,7 @@ const HELD_MAX: usize = 1 << 20;
 pub struct TraceShuffle {
     /// Length of the windows, at least a nanosecond.
     pub window: Nanos,
-    /// What the order is drawn from. Who knows it can undo what was done.
+    /// The seed of the order. Who knows it can undo the shuffling.
     pub seed: Seed,
 }
 

@@ -85,7 +85,7 @@ impl SequentialStreamFinder {
             .record_many(Nanos(ended.requests), ended.requests);
     }
 
-    /// What was found; `None` without reads and writes.
+    /// The findings; `None` without reads and writes.
     pub(super) fn finish(mut self) -> Option<SequentialRunStats> {
         for stream in std::mem::take(&mut self.open) {
             self.count(stream);

@@ -38,7 +38,7 @@ impl TouchWindowCounts {
     }
 }
 
-/// What was touched so far, by requests in the order of their starts.
+/// The blocks that were touched so far, by requests in the order of their starts.
 #[derive(Debug)]
 pub(super) struct WorkingSetTracker {
     clockwork: TraceTimeBase,

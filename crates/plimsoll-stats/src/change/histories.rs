@@ -7,7 +7,7 @@ use plimsoll_core::rng::Rng;
 /// How far outliers lie on average, in units of the noise.
 const OUTLIER_NOISES: f64 = 6.0;
 
-/// What moves the points of a history. Deviations are of logarithms.
+/// Causes that move the points of a history. Deviations are of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistoryLaw {
     /// Points.
@@ -29,7 +29,7 @@ pub struct HistoryLaw {
 /// A history that was drawn.
 #[derive(Debug, Clone)]
 pub struct SimulatedHistory {
-    /// What is measured of the system alone.
+    /// The figure of the system alone.
     pub raw: Vec<f64>,
     /// The ratio to its reference.
     pub ratios: Vec<RatioPoint>,

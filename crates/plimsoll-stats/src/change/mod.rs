@@ -42,7 +42,7 @@ const FAR: f64 = 3.0;
 /// Points for which the place of a change is still looked for after it was found.
 const PLACE_SETTLES: usize = 16;
 
-/// What counts as a change.
+/// The limits of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeOptions {
     /// A smaller change is none, as a fraction: the A/A bound of the series' campaigns.

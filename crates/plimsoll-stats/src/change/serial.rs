@@ -39,7 +39,7 @@ pub(super) fn dependence(scores: &[f64], split: usize) -> f64 {
     (raw + BIAS * (1.0 + 3.0 * raw.max(0.0)) / n).clamp(0.0, DEPENDENCE_MAX)
 }
 
-/// What the estimate is below the truth, in units of (1 + 3 φ) ÷ n (Marriott and Pope).
+/// The bias of the estimate below the truth, in units of (1 + 3 φ) ÷ n (Marriott and Pope).
 const BIAS: f64 = 3.0;
 
 /// The variance of a mean of `n` such points ÷ that of independent ones.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the disks below an arm did: other work than ours, a queue that is full, discards and pauses.
+//! The work of the disks below an arm: other work than ours, a queue that is full, discards and pauses.
 
 use plimsoll_core::event::{DeviceUse, TrialResult};
 use plimsoll_core::evidence::{DiskAtDepth, DiskUse, MachineUse};
@@ -32,7 +32,7 @@ const PAUSE_REQUESTS: f64 = 20.0;
 /// Why nothing is known.
 const NO_DISKS: &str = "what the disks did was not recorded";
 
-/// What the disks of an arm did in each trial.
+/// The work of the disks of an arm in each trial.
 fn over_disks(
     evidence: &ArmEvidence<'_>,
     cause: ExplanationCause,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may have limited a result, from what was recorded beside it.
+//! Possible limits of a result, from the evidence that was recorded beside it.
 //!
 //! Every detector is pure: the trials of one arm under one workload in, signs with their figures out.
 //! A cause is told when it shows in more than half of the trials that could show it: one disturbed
@@ -41,7 +41,7 @@ const IMPORTED: &str = "imported from ";
 /// How it is called where an original program was the load.
 const PROGRAM: &str = "the original program";
 
-/// What is known of one arm under one workload.
+/// The evidence of one arm under one workload.
 #[derive(Debug, Clone)]
 pub struct ArmEvidence<'a> {
     /// The workload.
@@ -117,20 +117,20 @@ impl<'a> ArmEvidence<'a> {
     }
 }
 
-/// What a detector found.
+/// The finding of a detector.
 #[derive(Debug, Clone, PartialEq)]
 enum CauseFinding {
     /// It shows.
     Found(Vec<CauseExplanation>),
     /// It would show, and does not.
     Excluded,
-    /// What would show it is missing.
+    /// The evidence that would show it is missing.
     Unknown(&'static str),
     /// It cannot be: there is nothing of the kind.
     NotApplicable,
 }
 
-/// What one trial says of a cause.
+/// The evidence of one trial for a cause.
 #[derive(Debug, Clone, PartialEq)]
 enum TrialSign {
     /// Nothing: the evidence is missing.
@@ -181,7 +181,7 @@ const DETECTORS: [(ExplanationCause, Detector); 31] = [
     (ExplanationCause::ClockOffset, network::clock_offset),
 ];
 
-/// What a cause brings about by itself: it is not told beside it.
+/// Causes that another one brings about: they are not told beside it.
 const BRINGS: [(ExplanationCause, &[ExplanationCause]); 7] = [
     (ExplanationCause::IoLimit, &OF_A_LIMIT),
     (ExplanationCause::BurstCredit, &OF_A_LIMIT),
@@ -196,7 +196,7 @@ const BRINGS: [(ExplanationCause, &[ExplanationCause]); 7] = [
     ),
 ];
 
-/// What holds a rate also makes it constant, and lets requests wait for their turn.
+/// A cause that holds a rate also makes it constant, and lets requests wait for their turn.
 const OF_A_LIMIT: [ExplanationCause; 4] = [
     ExplanationCause::RateLimit,
     ExplanationCause::Pauses,
@@ -204,7 +204,7 @@ const OF_A_LIMIT: [ExplanationCause; 4] = [
     ExplanationCause::GeneratorLate,
 ];
 
-/// What may have limited each arm under each workload, in the order of workloads and arms.
+/// The possible limits of each arm under each workload, in the order of workloads and arms.
 #[must_use]
 pub fn explain(results: &RunFolderContents) -> Vec<ArmExplanations> {
     let manifest = &results.manifest;
@@ -225,7 +225,7 @@ pub fn explain(results: &RunFolderContents) -> Vec<ArmExplanations> {
     all
 }
 
-/// What may have limited one arm under one workload.
+/// The possible limits of one arm under one workload.
 #[must_use]
 pub fn explain_arm(evidence: &ArmEvidence<'_>) -> ArmExplanations {
     let mut told = ArmExplanations {
@@ -338,7 +338,7 @@ fn medians(shown: &[Vec<EvidenceFigure>]) -> Vec<EvidenceFigure> {
     figures
 }
 
-/// What the machines of a load did in a trial.
+/// The work of the machines of a load in a trial.
 fn machines(trial: &TrialResult) -> impl Iterator<Item = &MachineUse> {
     trial.machines.iter().filter(|used| used.length.0 > 0)
 }

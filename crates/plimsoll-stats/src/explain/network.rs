@@ -21,7 +21,7 @@ pub(super) const LINK_SHARE: f64 = 0.9;
 const FOUND_SHARE: f64 = 0.7;
 /// … by this factor.
 const TRIP_GROWTH: f64 = 5.0;
-/// What trains cannot tell: with a faster way the program that listens is the limit.
+/// The rate above which trains tell nothing: with a faster way the program that listens is the limit.
 const FOUND_MAX: u64 = 250_000_000;
 /// Share of TCP segments sent again from which on throughput suffers (Mathis et al. 1997: it falls
 /// with the root of the loss).
@@ -118,7 +118,7 @@ fn link_figures(peer: &PeerRoundTrips, loaded: f64, share: f64, full: f64) -> Ve
     ]
 }
 
-/// What the busier way of a machine's busiest link moved, of what trains of packets found for the
+/// Traffic of the busier way of a machine's busiest link, of the rate that trains of packets found for the
 /// slowest server; unknown for ways that are too fast for them.
 fn of_found(used: &MachineUse) -> Option<f64> {
     let rates = used.peers.iter().filter_map(|peer| peer.bytes_per_s);

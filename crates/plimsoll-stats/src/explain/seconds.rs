@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What single seconds and single requests show: a rate that is always the same, few requests that take
+//! Evidence of single seconds and single requests: a rate that is always the same, few requests that take
 //! much longer, a rate that drifts from trial to trial.
 
 use plimsoll_core::event::{KindStats, TrialResult, TrialTimeBin};

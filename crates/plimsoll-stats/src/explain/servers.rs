@@ -40,7 +40,7 @@ fn names<'a>(evidence: &ArmEvidence<'a>) -> Vec<&'a str> {
     names
 }
 
-/// What each server shows.
+/// The evidence of each server.
 fn each(
     evidence: &ArmEvidence<'_>,
     cause: ExplanationCause,

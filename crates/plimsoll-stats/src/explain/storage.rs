@@ -20,7 +20,7 @@ const USED_SHARE: f64 = 0.1;
 /// A disk that was busy for less than this share of the time held nobody up.
 const BUSY_SHARE: f64 = 0.3;
 
-/// What the disks below an arm did, and its device where that is another.
+/// The work of the disks below an arm, and of its device where that is another.
 pub(super) fn disks_of<'a>(
     evidence: &'a ArmEvidence<'_>,
     trial: &'a TrialResult,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a search found.
+//! The result of a search.
 
 use super::steady::LoadLineSteadiness;
 

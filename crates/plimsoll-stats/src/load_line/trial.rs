@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a search is asked, what it asks for, and what it is told.
+//! The question to a search, the trials it asks for, and the results that it is told.
 
 use plimsoll_core::load_line::{LoadLineReading, LoadLineRequest};
 

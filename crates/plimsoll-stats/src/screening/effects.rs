@@ -28,7 +28,7 @@ const POWER: f64 = 0.8;
 /// fails costs some runs, a setting that is passed over stays as it is.
 const WORTH_A_PROOF: f64 = 0.2;
 
-/// What changing one setting does, on logarithms.
+/// The effect of changing one setting, on logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScreeningEffect {
     /// Its column in the design.
@@ -43,7 +43,7 @@ pub struct ScreeningEffect {
     pub family_p_value: f64,
 }
 
-/// What the runs of a design say.
+/// The effects that the runs of a design show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScreeningResult {
     /// One for each setting, in the order of the columns.
@@ -110,7 +110,7 @@ pub fn screen(
     })
 }
 
-/// What is left of the logarithms when each row and each block has a level of its own, from rows that have
+/// The rest of the logarithms when each row and each block has a level of its own, from rows that have
 /// all values; `None` where one block or one row is all there is.
 fn noise(values: &[Vec<Option<f64>>]) -> Option<f64> {
     let logs = |row: &Vec<Option<f64>>| -> Option<Vec<f64>> {
