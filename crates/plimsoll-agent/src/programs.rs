@@ -452,16 +452,21 @@ mod tests {
     fn the_originals_that_are_installed_are_read() {
         let job = Some(JobTrust::Stranger("[x]\nsize=256k\nrw=randrw\n"));
         for (prefix, rest, expect) in [
-            ("fio", "a.fio", "x: read"),
-            ("bonnie++", "-s 64 -r 16 -n 0 -f", "put_block"),
-            ("iozone", "-i 0 -t 1 -s 64k", "1 initial writers"),
+            ("fio", "a.fio", &["x: read"][..]),
+            // It leaves out each figure of a small file that was too short on a fast machine.
+            (
+                "bonnie++",
+                "-s 64 -r 16 -n 0 -f",
+                &["put_block", "rewrite", "get_block", "seeks"],
+            ),
+            ("iozone", "-i 0 -t 1 -s 64k", &["1 initial writers"]),
         ] {
             let Ok(Workload::Commands(commands)) = originals::workload(prefix, rest, job) else {
                 panic!("{prefix}:{rest} is a command");
             };
             match play(&commands) {
                 Ok(played) => {
-                    let named = |phase: &PhaseResult| phase.name == expect;
+                    let named = |phase: &PhaseResult| expect.contains(&&*phase.name);
                     assert!(played.phases.iter().any(named), "{played:?}");
                     // No phase takes longer than the command that reports it.
                     let longest = played.phases.iter().map(|phase| phase.wall).max();
@@ -473,7 +478,7 @@ mod tests {
                 Err(failure) if failure.message.contains("execvp fio") => {
                     skipped(&"fio is missing");
                 }
-                // On a fast machine every figure of a small file is too short for bonnie++.
+                // On a fast machine every figure is.
                 Err(failure) => assert!(
                     prefix == "bonnie++" && failure.message.contains("too short"),
                     "{failure}"
