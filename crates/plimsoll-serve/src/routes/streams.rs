@@ -46,7 +46,8 @@ pub(super) async fn of_run(
     Ok(told_as(stream))
 }
 
-/// A run that is resumed has a job a little before that has its folder: until then its events would end at once.
+/// The job of a run that is resumed begins a little before it has the folder: until then events would end at
+/// once.
 async fn wait_for_its_process(state: &Arc<ServerState>, run: &SeenRun) -> Result<(), RequestError> {
     while state.jobs.is_at_work_on(run.id()) {
         let (runs, of) = (Arc::clone(&state.runs), run.clone());

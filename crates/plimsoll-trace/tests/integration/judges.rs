@@ -364,12 +364,14 @@ fn assert_units(
     }
 }
 
+/// Intervals of two seconds, here and below: on a busy machine two reports that were to be a second apart may
+/// have the same one as their time.
 #[test]
 fn iostat_with_a_group_tells_what_stands_in_its_columns() {
     let Some([first, second]) = two_devices() else {
         return;
     };
-    let args = ["-xt", "-g", "both", &first, &second, "1", "3"];
+    let args = ["-xt", "-g", "both", &first, &second, "2", "3"];
     if let Some(text) = printed("iostat", &args) {
         assert_rows(&text, &under(&text, ["r/s", "wkB/s"], 1));
     }
@@ -411,7 +413,7 @@ fn every_form_of_iostat_tells_what_stands_in_its_columns() {
             [(DiskMetric::Active, 0.01), (DiskMetric::QueueTime, 1.0)],
         ),
     ] {
-        let Some(text) = printed("iostat", &[form, &first, &second, "1", "2"]) else {
+        let Some(text) = printed("iostat", &[form, &first, &second, "2", "2"]) else {
             return;
         };
         let expect = under(&text, names, 1);
@@ -425,7 +427,7 @@ fn the_first_report_of_iostat_counts_if_it_is_not_since_the_start() {
     let Some([first, second]) = two_devices() else {
         return;
     };
-    let Some(text) = printed("iostat", &["-xty", &first, &second, "1", "3"]) else {
+    let Some(text) = printed("iostat", &["-xty", &first, &second, "2", "3"]) else {
         return;
     };
     let expect = under(&text, ["r/s", "wkB/s"], 0);
@@ -434,7 +436,7 @@ fn the_first_report_of_iostat_counts_if_it_is_not_since_the_start() {
     // As journald prints it.
     let prefixed = |line: &str| format!("Nov 27 13:26:19 vm iostat[123]: {line}\n");
     assert_rows(&text.lines().map(prefixed).collect::<String>(), &expect);
-    let json = printed("iostat", &["-xty", "-o", "JSON", &first, "1", "3"]).unwrap();
+    let json = printed("iostat", &["-xty", "-o", "JSON", &first, "2", "3"]).unwrap();
     let (_file, found) = opened(&json);
     let span = found.times().span();
     let series = found.series(&first, &span).unwrap();
