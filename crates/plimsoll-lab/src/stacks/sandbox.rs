@@ -54,7 +54,19 @@ impl DaemonSandbox {
 /// touches a disk, and fails where one of another stack is dead (`is_same_loop_file` of btrfs-progs). That
 /// no disk of its own is in use elsewhere it learns from the kernel, too: it opens it alone.
 pub(super) fn among_no_mounts(cmd: PlanCommand) -> PlanCommand {
+    seeing(cmd, DaemonSandbox::new())
+}
+
+/// The same but for one mount: `btrfs device add` looks at all, too, and works on one. Without `/sys` it
+/// knows only the first 63 characters of the file of a loop device, which those of one stack have in common.
+pub(super) fn among_one_mount(cmd: PlanCommand, at: &str) -> PlanCommand {
+    let mut view = DaemonSandbox::new();
+    view.show("/sys", "/sys");
+    view.bind(at, at);
+    seeing(cmd, view)
+}
+
+fn seeing(cmd: PlanCommand, view: DaemonSandbox) -> PlanCommand {
     let limit_s = cmd.limit_s;
-    let view = DaemonSandbox::new();
     view.around(&cmd.program, cmd.args).within_s(limit_s)
 }

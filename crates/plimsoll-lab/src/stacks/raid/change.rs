@@ -10,6 +10,7 @@ use super::{
 };
 use crate::stacks::node::ExportedDisk;
 use crate::stacks::node::file_system::{add_mounting, add_read_ahead, mount_options};
+use crate::stacks::sandbox::among_one_mount;
 
 /// Longest time to read or move all data. An end is better than none, and a day is more than any
 /// disk of a lab takes.
@@ -89,7 +90,8 @@ fn grow(
         let mut args = words(command);
         args.push(PlanCommandArg::LoopOf(new.device_file()));
         args.push(at.as_str().into());
-        PlanCommand::new("btrfs", args).within_s(ALL_DATA_LIMIT_S)
+        let cmd = PlanCommand::new("btrfs", args).within_s(ALL_DATA_LIMIT_S);
+        among_one_mount(cmd, &at)
     };
     let add = on_new(&["device", "add", "--force", "--nodiscard"]);
     plan.step(
