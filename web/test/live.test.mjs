@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live page with the real server: a whole campaign from the form to the report, and a real RAID 1 stack from the
-// wizard to its end. What is clicked here starts this very program.
+// wizard to its end. What is clicked here starts the program of this build.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fits, isAccessible, launch, open } from "./aids/browser.mjs";

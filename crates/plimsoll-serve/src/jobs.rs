@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Jobs: this very program, started with the arguments that a person would type. The only place of the server
+//! Jobs: the measuring program, started with the arguments that a person would type. The only place of the server
 //! that starts a process.
 //!
 //! Invariant: no shell, nothing on standard input, a process group of its own; what it prints is kept up to a
@@ -299,7 +299,7 @@ fn is_same(one: &JobSubject, other: &JobSubject) -> bool {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "this very program, without a shell, in a process group of its own"
+    reason = "our own programs, without a shell, in a process group of its own"
 )]
 pub(crate) fn command(program: &Path, args: &[String]) -> Command {
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages and files of run folders, each drawn by a process of this very program. A thread cannot be stopped
+//! Pages and files of run folders, each drawn by a process of the server itself. A thread cannot be stopped
 //! and an allocation that fails ends a process: whatever is in a folder, only that process ends.
 
 mod piece;
