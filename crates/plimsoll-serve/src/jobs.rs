@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Jobs: the measuring program, started with the arguments that a person would type. The only place of the server
-//! that starts a process.
+//! Jobs: the measuring program, started with the arguments that a person would type. The only place of the
+//! server that starts a process.
 //!
 //! Invariant: no shell, nothing on standard input, a process group of its own; what it prints is kept up to a
 //! limit, as text. A job goes on when the server ends without asking it to stop.
