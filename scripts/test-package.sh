@@ -131,7 +131,9 @@ prepare=$(sed -n 's|^ExecStartPre=/bin/sh -c "\(.*\)"$|\1|p' "$unit")
 start=$(sed -n 's|^ExecStart=/usr/bin/plimsoll \(.*\) --listen [^ ]* \(.*\)|\1 \2|p' "$unit")
 [ -n "$prepare" ] && [ -n "$start" ] || die "the unit has other commands than this test knows"
 mkdir -p "$root/home/tester/serve"
-inside chown tester:tester /home/tester/serve
+mkdir "$root/home/tester/serve/runs"
+cp -r "$root/home/tester/run" "$root/home/tester/serve/runs/run"
+inside chown -R tester:tester /home/tester/serve
 as_user "umask 077 && cd serve && sh -c '$prepare' && echo \$\$ >pid && exec plimsoll $start \
   --listen 127.0.0.1:0 >log 2>&1" &
 server=$!
@@ -144,14 +146,23 @@ done
 [ -n "$port" ] || { cat "$root/home/tester/serve/log"; die "the server does not say its address"; }
 token=$(cat "$root/home/tester/serve/token")
 ! grep -qF "$token" "$root/home/tester/serve/log" || die "the token is in the log"
+# The first line of the answer to a path, with headers.
 answer_to() {
   exec 3<>"/dev/tcp/127.0.0.1/$port"
-  printf 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n%s\r\n' "$port" "$1" >&3
+  printf 'GET %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n%s\r\n' "$1" "$port" "$2" >&3
   head -n 1 <&3
   exec 3>&-
 }
-[[ $(answer_to "") == *" 401 "* ]] || die "the server answers without its token"
-[[ $(answer_to "Authorization: Bearer $token"$'\r\n') == *" 200 "* ]] || die "the server refuses its token"
+bearer="Authorization: Bearer $token"$'\r\n'
+[[ $(answer_to /metrics "") == *" 401 "* ]] || die "the server answers without its token"
+[[ $(answer_to /metrics "$bearer") == *" 200 "* ]] || die "the server refuses its token"
+# The server is a program of its own: a format that was left out of its build alone shows only here.
+formats=$(inside plimsoll report --help | tr -s '\n ' ' ' | sed -n 's/.*--as <FORMAT>[^[]*\[possible values: \([^]]*\)\].*/\1/p')
+[ "$(wc -w <<<"$formats")" -ge 9 ] || die "the formats of report are not read from its help: '$formats'"
+for format in ${formats//,/}; do
+  answer=$(answer_to "/api/v1/runs/run/export/$format" "$bearer")
+  [[ $answer == *" 200 "* ]] || die "the server does not export $format: $answer"
+done
 kill -INT "$(cat "$root/home/tester/serve/pid")"
 wait "$server"
 
