@@ -10,10 +10,11 @@ export PLIMSOLL_PCP_ARCHIVES=${PLIMSOLL_PCP_ARCHIVES:-$target/pcp/archives}
 # Nothing is built twice here.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 times=()
-# All that is compiled: programs and examples as well, for their lints. Clippy's driver is the compiler with lints
-# added: what it checks is what runs, and nothing is compiled twice. Cargo gives it our own crates alone; its
-# arguments are joined as `cargo clippy` joins them.
-all=(--workspace --lib --bins --tests --examples --locked --config 'build.rustc-workspace-wrapper="clippy-driver"')
+# All that is compiled: programs and examples as well, for their lints. What is checked is what runs, and nothing is
+# compiled twice for it (scripts/rustc-with-lints.sh). Cargo gives the wrapper our own crates alone; arguments of
+# Clippy are joined as `cargo clippy` joins them.
+all=(--workspace --lib --bins --tests --examples --locked
+  --config "build.rustc-workspace-wrapper=\"$PWD/scripts/rustc-with-lints.sh\"")
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 began=$SECONDS
 

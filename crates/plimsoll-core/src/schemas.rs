@@ -4,6 +4,7 @@
 //! `UPDATE_SNAPSHOTS=1 cargo test -p plimsoll-core schemas` writes them anew; read the difference.
 //! Manual: `docs/schemas.md`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -407,8 +408,22 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The same value with one mistake each: a key too many, a key too few, a value of another type.
-fn mistaken(value: &Value) -> Vec<(String, Value)> {
+/// An object of a value, by the names on the way to it and its own keys: the same place of the schema,
+/// whichever item of a list it is in.
+fn place_in_schema(at: &str, keys: &[String]) -> String {
+    let names = at.split('/').map(|name| {
+        if name.parse::<usize>().is_ok() {
+            "0"
+        } else {
+            name
+        }
+    });
+    format!("{} {}", names.collect::<Vec<_>>().join("/"), keys.join(" "))
+}
+
+/// The same value with one mistake each: a key too many, a key too few, a value of another type. Places of
+/// the schema that are among `tried` are left out: another example does not tell more of them.
+fn mistaken(value: &Value, tried: &mut BTreeSet<String>) -> Vec<(String, Value)> {
     let mut places = Vec::new();
     objects(value, "", &mut places);
     let mut all = Vec::new();
@@ -421,6 +436,9 @@ fn mistaken(value: &Value) -> Vec<(String, Value)> {
             .keys()
             .cloned()
             .collect();
+        if !tried.insert(place_in_schema(&at, &keys)) {
+            continue;
+        }
         let mut change = |what: String, change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
             let mut changed = value.clone();
             change(changed.pointer_mut(&at).unwrap().as_object_mut().unwrap());
@@ -466,12 +484,12 @@ fn what_the_program_writes_and_reads_is_what_the_schemas_say() {
         let schema = committed_schema(file.name);
         let values = values(file.name);
         assert!(!values.is_empty());
-        let mut refused = 0;
+        let (mut refused, mut tried) = (0, BTreeSet::new());
         for value in &values {
             let (said, is_read) = file.accepts(&schema, value);
             assert!(is_read, "{}: {value}", file.name);
             assert_eq!(said, Ok(()), "{}: {value}", file.name);
-            for (what, changed) in mistaken(value) {
+            for (what, changed) in mistaken(value, &mut tried) {
                 let (said, is_read) = file.accepts(&schema, &changed);
                 assert_eq!(said.is_ok(), is_read, "{}, {what}: {said:?}", file.name);
                 refused += usize::from(!is_read);
