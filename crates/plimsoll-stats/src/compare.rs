@@ -31,7 +31,7 @@ use crate::arrangement::{BlockLogValues, LogInterval};
 use crate::carryover_fit::{BlockBefore, TrialsSince};
 use crate::contrast::{ArmContrast, ContrastQuestion};
 use crate::family::holm;
-use crate::outliers::{OutlierCounts, WorseSide};
+use crate::outliers::{OutlierCounts, WorseSide, stalls_that_may_be_missed};
 use crate::overload::carried;
 use crate::paired::PairedLogRatioStats;
 use crate::power::{BLOCKS_MAX, DifferenceTest, POWER, fewest_blocks};
@@ -492,6 +492,7 @@ impl ComparisonJudge {
                     outliers: OutlierCounts::of(&pair.blocks, contrast.estimate, worse(metric)),
                 };
                 self.decide(&mut row, &evidence, family);
+                self.add_what_may_be_missed(&mut row);
             }
             rows.push(with_lost_blocks(row, pair.unusable));
         }
@@ -575,6 +576,20 @@ impl ComparisonJudge {
         }
         if let Some(left) = contrast.carry_over {
             row.reason = joined(&row.reason, &left_behind(row, left));
+        }
+    }
+
+    /// Equivalence is of the trials that were seen.
+    fn add_what_may_be_missed(&self, row: &mut ArmComparison) {
+        if row.verdict != ComparisonVerdict::Equivalent || row.is_control {
+            return;
+        }
+        if let Some(share) = stalls_that_may_be_missed(row.blocks, 1.0 - self.policy.confidence) {
+            let (trials, share) = (row.blocks, percent(share));
+            let told = format!(
+                "{trials} trials may miss a stall that strikes fewer than {share} of trials"
+            );
+            row.reason = joined(&row.reason, &told);
         }
     }
 

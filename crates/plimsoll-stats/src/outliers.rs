@@ -18,6 +18,17 @@ const FAR: f64 = 4.0;
 /// rarely: a single one of three entries is.
 const SUSPECTED: f64 = 0.34;
 
+/// A stall in this share of trials, or in fewer, is rare enough to go without a word.
+const RARE: f64 = 0.05;
+
+/// The share of trials that a stall may strike and yet, with the chance `alpha`, be in none of `trials`:
+/// `1 − alpha^(1/n)`. Nothing where it would have to be rare.
+#[must_use]
+pub(crate) fn stalls_that_may_be_missed(trials: u32, alpha: f64) -> Option<f64> {
+    let share = 1.0 - alpha.powf(1.0 / f64::from(trials.max(1)));
+    (share > RARE).then_some(share)
+}
+
 /// Which of two values is the worse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorseSide {
@@ -129,6 +140,21 @@ fn ln_choose(n: u64, k: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Drawn, not by the formula: of systems that stall in just that share of trials, one in twenty shows
+    /// none.
+    #[test]
+    fn of_systems_that_stall_as_often_as_may_be_missed_one_in_twenty_shows_none() {
+        let mut rng = plimsoll_core::rng::Rng::new(plimsoll_core::rng::Seed(1));
+        for trials in [2, 6, 12, 30] {
+            let share = stalls_that_may_be_missed(trials, 0.05).unwrap();
+            let mut draw = || (0..trials).all(|_| rng.unit() >= share);
+            let none = (0..20_000).filter(|_| draw()).count();
+            // Three standard errors.
+            assert!(none.abs_diff(1000) < 93, "{trials}: {none}");
+        }
+        assert_eq!(stalls_that_may_be_missed(60, 0.05), None);
+    }
 
     /// Ten blocks of one arm entry and two base entries; what is added to which.
     fn blocks(slow: &[(usize, usize)]) -> Vec<BlockLogValues> {

@@ -239,9 +239,10 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
         LoadLineReach::Between => (
             ReportSeverity::Plain,
             format!(
-                "{arm} carries {} ({confidence} CI {}) at {limits}",
+                "{arm} carries {} ({confidence} CI {} over {} of load) at {limits}",
                 told(edge.point),
-                interval(line, edge)
+                interval(line, edge),
+                units::clock_duration(Nanos::from_secs_f64(line.result.seconds))
             ),
         ),
         LoadLineReach::AtLeast => (

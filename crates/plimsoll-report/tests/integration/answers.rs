@@ -188,7 +188,7 @@ fn a_line_that_no_trial_broke_is_at_least_what_was_tried() {
         .split_once("95 % CI ")
         .unwrap()
         .1
-        .split_once(')')
+        .split_once(" over ")
         .unwrap()
         .0;
     let (low, high) = ends.split_once(" to ").unwrap();

@@ -143,7 +143,13 @@ fn values_without_a_logarithm_never_become_a_verdict() {
 #[test]
 fn no_spread_at_all_is_still_a_verdict() {
     let same = [Some(100.0), Some(110.0), Some(90.0), Some(100.0)];
-    assert_eq!(fixed(&same, None)[0].verdict, ComparisonVerdict::Equivalent);
+    let row = &fixed(&same, None)[0];
+    assert_eq!(row.verdict, ComparisonVerdict::Equivalent);
+    // 1 − 0.05^(1/4) = 52.7 %.
+    assert_eq!(
+        row.reason,
+        "4 trials may miss a stall that strikes fewer than 53 % of trials"
+    );
     let twice = same.map(|v| v.map(|v| v * 2.0));
     let row = &fixed(&twice, Some(&[100.0, 110.0, 90.0, 100.0]))[0];
     assert_eq!(
