@@ -5,11 +5,12 @@
 use super::stack::list::{offered_layers, offered_stacks};
 use super::trust::TrustArgs;
 use super::workloads::offered_workloads;
-use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_run::spec::TargetSpec;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -27,6 +28,9 @@ pub(super) struct OffersArgs {
 }
 
 pub(super) fn main(args: &OffersArgs) -> CliResult {
+    // Not left behind by a server that was killed.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(doing(CliExitCode::Failed, "end with the server"))?;
     check(args)?;
     let fault = |kind: FaultKind| json!({ "name": kind.name(), "text": kind.about() });
     let conditions = StackConditionKind::ALL.map(|(name, _)| name);
