@@ -61,11 +61,22 @@ step stack up "$san" --on "$place/lab.toml" --size 256M
 step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
   -o "$place/failover"
 step stack scrub "$san"
-for change in "switch $san" "replace $san n1" "switch $san" "replace $san n2"; do
-  read -ra words <<<"$change"
-  killed 8 stack "${words[@]}"
-  step stack "${words[@]}"
-done
+again() {
+  killed 8 stack "$@"
+  step stack "$@"
+}
+# A new machine with the old name has no directory of ours.
+emptied() {
+  step vm off "$1"
+  step vm on "$1"
+  step vm shell "$1" 'rm -rf /data/plimsoll; sync'
+}
+again switch "$san"
+emptied n1
+again replace "$san" n1
+again switch "$san"
+emptied n2
+again replace "$san" n2
 step stack scrub "$san"
 step stack down "$san"
 echo "$kills kills, of which $met met a living process; the same command went on"

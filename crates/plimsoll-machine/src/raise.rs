@@ -211,16 +211,35 @@ pub fn extend(
         },
         Err((step, source)) => (step.why.clone(), step.apply.to_string(), source),
     };
-    let mut razed = undo_from(journal, hosts, from, &|_| false);
-    if razed.errors.is_empty() {
-        razed.journal_errors.extend(journal.forget(from).err());
-    }
     Err(Box::new(RaiseError {
         why,
         action,
         source,
-        razed,
+        razed: forget_from(journal, hosts, from),
     }))
+}
+
+/// Takes back what a change had begun that was cut off with its process, as one that failed takes itself
+/// back: what stood before stays. Steps that nothing takes back are as if they had never been; the
+/// change is made anew, and looks at what it finds.
+pub fn take_back_change(journal: &mut Journal, hosts: &mut dyn HostResolver) -> RazeReport {
+    let Some(from) = journal.record().before_change else {
+        return RazeReport::default();
+    };
+    let mut razed = forget_from(journal, hosts, from);
+    if razed.is_clean() {
+        razed.journal_errors.extend(journal.changed().err());
+    }
+    razed
+}
+
+/// Undoes the steps from this number on, and forgets them where nothing of them is left.
+fn forget_from(journal: &mut Journal, hosts: &mut dyn HostResolver, from: usize) -> RazeReport {
+    let mut razed = undo_from(journal, hosts, from, &|_| false);
+    if razed.errors.is_empty() {
+        razed.journal_errors.extend(journal.forget(from).err());
+    }
+    razed
 }
 
 /// Tells the hosts what they must know of a journal before they act for it.

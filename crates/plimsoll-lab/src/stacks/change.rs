@@ -4,7 +4,7 @@
 //!
 //! Invariants: steps of a change stand in the journal of the stack before they are done, so that
 //! taking the stack down undoes them too, whoever was killed when. A change that fails is undone
-//! and the stack stays.
+//! and the stack stays; one that was cut off is undone by the next one, before it begins.
 
 use plimsoll_core::plan::{Plan, PlanStep, StackOutputs};
 
@@ -16,12 +16,17 @@ use super::{
 };
 use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalContents, JournalError, StateDir};
-use plimsoll_machine::raise::{RaiseError, extend};
+use plimsoll_machine::raise::{RaiseError, extend, take_back_change};
 
 /// What happens in a change, reported while it happens: who measures a load through it learns here
 /// which part of the load was before, during and after.
 #[derive(Debug, Clone, Copy)]
 pub enum StackChangeEvent<'a> {
+    /// A change before was cut off with its process, and is taken back first.
+    TakesBack {
+        /// Its name.
+        verb: &'a str,
+    },
     /// Everything is planned, and nothing is done.
     Begins {
         /// How many steps there are.
@@ -47,6 +52,14 @@ pub enum ChangeError {
     Unfinished {
         /// Its name.
         name: String,
+    },
+    /// The one before was cut off, and is not taken back.
+    #[error("not everything of '{verb}', which was cut off, could be taken back:\n  {problems}")]
+    TakingBack {
+        /// The change that was cut off.
+        verb: String,
+        /// What is left, a line each.
+        problems: String,
     },
     /// It cannot be done.
     #[error("stack '{name}' does not allow it: {unmet}")]
@@ -90,6 +103,9 @@ pub fn change(
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
+    if let Some(cut_off) = journal.record().changing.clone() {
+        take_back(name, &cut_off.verb, &mut journal, hosts, watch)?;
+    }
     let planned = plan(name, verb, more, journal.record(), hosts)?;
     reach(&planned.plan, journal.record(), hosts)?;
     watch(StackChangeEvent::Begins {
@@ -103,6 +119,29 @@ pub fn change(
     over?;
     watch(StackChangeEvent::Done);
     Ok(planned.made)
+}
+
+/// Takes back a change that was cut off with its process, but for a growth: data may lie on the new node
+/// already, and no journal tells whether the file system counts on it.
+fn take_back(
+    name: &str,
+    verb: &str,
+    journal: &mut Journal,
+    hosts: &mut dyn HostResolver,
+    watch: &mut dyn FnMut(StackChangeEvent<'_>),
+) -> Result<(), ChangeError> {
+    if verb == StackChange::Grow.name() {
+        return Err(ChangeError::Unfinished { name: name.into() });
+    }
+    watch(StackChangeEvent::TakesBack { verb });
+    let razed = take_back_change(journal, hosts);
+    if razed.is_clean() {
+        return Ok(());
+    }
+    Err(ChangeError::TakingBack {
+        verb: verb.into(),
+        problems: razed.problems().join("\n  "),
+    })
 }
 
 /// What the last reading of everything in a stack that is up found, where that is known.
@@ -138,6 +177,12 @@ pub fn planned(
     let record = match JournalContents::read(&path) {
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
+    };
+    // One that was cut off is taken back first, but for a growth.
+    let grows = StackChange::Grow.name();
+    let record = match &record.changing {
+        Some(cut_off) if cut_off.verb != grows => record.without_change(),
+        _ => record,
     };
     plan(name, verb, more, &record, hosts).map(|planned| planned.plan)
 }

@@ -148,6 +148,7 @@ impl Journal {
                 made: None,
                 standing: false,
                 changing: None,
+                before_change: None,
                 programs: Vec::new(),
             },
         })

@@ -71,6 +71,8 @@ pub struct JournalContents {
     pub standing: bool,
     /// The change that was begun and is not over.
     pub changing: Option<JournalChange>,
+    /// Number of the steps before it.
+    pub(crate) before_change: Option<usize>,
     /// Programs that commands may name besides those of recipes, where another machine said so;
     /// what this one was asked for is in the header.
     pub programs: Vec<String>,
@@ -91,6 +93,16 @@ impl JournalContents {
             .rev()
             .filter_map(left)
             .collect()
+    }
+
+    /// Without the change that was begun and is not over: as it was before.
+    #[must_use]
+    pub fn without_change(&self) -> JournalContents {
+        let mut record = self.clone();
+        record.changing = None;
+        let before = record.before_change.take();
+        record.entries.truncate(before.unwrap_or(usize::MAX));
+        record
     }
 
     /// Actions that take back the steps from this number on while the rest stays, in order.
@@ -226,6 +238,7 @@ impl JournalContents {
             made: None,
             standing: false,
             changing: None,
+            before_change: None,
             programs: Vec::new(),
         };
         for (n, line) in lines.enumerate() {
@@ -254,7 +267,11 @@ impl JournalContents {
             JournalLine::Made(made) => self.made = Some(*made),
             JournalLine::Trust(programs) => self.programs = programs,
             JournalLine::Standing => self.standing = true,
-            JournalLine::Changing(change) => self.changing = Some(*change),
+            JournalLine::Changing(change) => {
+                // One that is taken back may be cut off as well: it is the same change.
+                self.before_change.get_or_insert(self.entries.len());
+                self.changing = Some(*change);
+            }
             JournalLine::Site(site) => match &mut self.header.ask {
                 Some(ask) => ask.site = *site,
                 None => return Err("the request of the stack names no nodes".into()),
@@ -265,7 +282,10 @@ impl JournalContents {
                 }
                 self.entries.truncate(from);
             }
-            JournalLine::Changed => self.changing = None,
+            JournalLine::Changed => {
+                self.changing = None;
+                self.before_change = None;
+            }
         }
         Ok(())
     }

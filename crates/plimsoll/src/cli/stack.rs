@@ -392,6 +392,14 @@ fn mount_of(args: &StackChangeArgs, state: &StateDir) -> Option<PathBuf> {
     Some(made.mount_dir.into())
 }
 
+fn print_plan(name: &str, plan: &Plan, json: bool) {
+    if json {
+        terminal::print_json(&serde_json::json!({ "name": name, "plan": plan }));
+    } else {
+        terminal::print(&steps_of(name, plan));
+    }
+}
+
 fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult {
     let choice = StackConfig::parse(&args.name).map_err(CliError::invalid)?;
     let name = choice.parts.to_string();
@@ -399,13 +407,8 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
     let mut hosts = context::nodes();
     let failed = || trying(format!("{verb} the stack {name}"));
     if args.dry_run {
-        let plan =
-            stacks::change::planned(&name, verb, more, state, &mut hosts).map_err(failed())?;
-        if args.json {
-            terminal::print_json(&serde_json::json!({ "name": name, "plan": plan }));
-        } else {
-            terminal::print(&steps_of(&name, &plan));
-        }
+        let plan = stacks::change::planned(&name, verb, more, state, &mut hosts);
+        print_plan(&name, &plan.map_err(failed())?, args.json);
         return Ok(ExitCode::SUCCESS);
     }
     // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
@@ -420,6 +423,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
             if let Some(Ok(load)) = &load {
                 load.changing();
             }
+        }
+        stacks::StackChangeEvent::TakesBack { verb } => {
+            terminal::say(&format!("take back '{verb}', which was cut off"));
         }
         stacks::StackChangeEvent::Step(step) if !args.json => terminal::say(&step.why),
         stacks::StackChangeEvent::Step(_) | stacks::StackChangeEvent::Done => {}

@@ -5,7 +5,7 @@ use super::super::{StackUpOptions, manage, up};
 use super::*;
 use plimsoll_core::plan::PlanAction;
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::{FakeHost, FakeWhen};
+use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _};
 
 fn raised(state: &StateDir, host: &mut FakeHost) {
     let choice = StackConfig::parse("local").unwrap();
@@ -127,4 +127,35 @@ fn an_interrupted_change_is_told_and_undone_with_the_stack() {
         assert!(razed.result.unwrap().is_clean());
     }
     assert!(host.state.is_empty(), "{:?}", host.state);
+}
+
+/// The journal is that of a process which was killed after each of its steps.
+#[test]
+fn a_change_that_was_cut_off_is_taken_back_by_the_next_one() {
+    for steps in 0..=2 {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::new(place.path());
+        let mut host = FakeHost::new();
+        raised(&state, &mut host);
+        let before = (host.state.clone(), open(&state, &host).record().clone());
+        let mut journal = open(&state, &host);
+        journal.changing("scrub").unwrap();
+        for step in &addition().plan.steps[..steps] {
+            journal.intend(step).unwrap();
+            host.apply(&before.1.header.id, step).unwrap();
+        }
+        let read = journal.record().without_change();
+        assert_eq!(read, before.1, "{steps}");
+        // Cut off once more, while it was taken back.
+        journal.changing("scrub").unwrap();
+        assert!(take_back_change(&mut journal, &mut host).is_clean());
+        assert_eq!(host.state, before.0, "{steps}");
+        assert_eq!(journal.record(), &before.1, "{steps}");
+        drop(journal);
+        assert_eq!(open(&state, &host).record(), &before.1, "as read back");
+        // Nothing is to be taken back a second time.
+        let mut journal = open(&state, &host);
+        let razed = take_back_change(&mut journal, &mut host);
+        assert_eq!((razed.undone, razed.is_clean()), (0, true));
+    }
 }

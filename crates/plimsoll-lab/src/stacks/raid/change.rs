@@ -159,6 +159,11 @@ fn snapshot(
     // It goes with the disks it lies on.
     let why = "take a snapshot";
     plan.step(why, PlanAction::Run(PlanCommand::new("btrfs", keep)), None);
+    let of_it = |word: &str| PlanCommand::new("btrfs", ["subvolume", word, path.as_str()]);
+    plan.taken_back_by(PlanAction::RunIf {
+        when: of_it("show"),
+        run: of_it("delete"),
+    });
     Ok(())
 }
 
