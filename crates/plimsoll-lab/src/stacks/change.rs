@@ -53,12 +53,12 @@ pub enum ChangeError {
         /// Its name.
         name: String,
     },
-    /// The one before was cut off, and is not taken back.
+    /// An earlier change was killed, and could not be taken back.
     #[error("not everything of '{verb}', which was cut off, could be taken back:\n  {problems}")]
     TakingBack {
         /// The change that was cut off.
         verb: String,
-        /// What is left, a line each.
+        /// Remaining actions, one per line.
         problems: String,
     },
     /// It cannot be done.

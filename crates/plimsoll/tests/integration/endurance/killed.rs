@@ -22,7 +22,7 @@ const CHANGE_MS: u64 = 800;
 /// How often it is looked whether it has ended.
 const STEP_MS: u64 = 20;
 
-/// What is left. Helpers of the server end with it or by themselves, and a busy machine lets them run late.
+/// Mounts and processes that remain after at most a second: on a busy machine helpers of the server end late.
 fn left_after_a_second(lab: &Lab) -> Vec<String> {
     for _ in 0..20 {
         if left(lab).is_empty() {
