@@ -77,6 +77,8 @@ again replace "$san" n1
 again switch "$san"
 emptied n2
 again replace "$san" n2
+again degrade "$san"
+again rebuild "$san"
 step stack scrub "$san"
 step stack down "$san"
 echo "$kills kills, of which $met met a living process; the same command went on"

@@ -209,13 +209,12 @@ mod tests {
             nodes: Vec::new(),
         };
         let mut journal = Journal::create(&StateDir::new(&dir), header).unwrap();
-        let step = PlanStep {
-            why: "make a directory".into(),
-            node: HERE.into(),
-            apply: make,
-            undo: Some(PlanAction::RemoveDir(path)),
-            back: None,
-        };
+        let step = PlanStep::on(
+            HERE,
+            "make a directory",
+            make,
+            Some(PlanAction::RemoveDir(path)),
+        );
         journal.intend(&step).unwrap();
         drop(journal);
         sweep(base.path());

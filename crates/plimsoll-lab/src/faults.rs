@@ -214,13 +214,12 @@ impl FaultJournal {
         let ends = plan.heal.iter().chain(&plan.after).rev();
         let of_machines = ends.filter(|(_, action)| matches!(action, PlanAction::Hurt(_)));
         for (node, action) in of_machines {
-            journal.intend(&PlanStep {
-                why: why.into(),
-                node: node.clone(),
-                apply: action.clone(),
-                undo: Some(action.clone()),
-                back: None,
-            })?;
+            journal.intend(&PlanStep::on(
+                node,
+                why,
+                action.clone(),
+                Some(action.clone()),
+            ))?;
         }
         Ok(FaultJournal { journal, from })
     }

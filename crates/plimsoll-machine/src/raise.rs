@@ -85,7 +85,7 @@ impl RazeReport {
 }
 
 /// A plan that could not be carried out; the text completes "failed to …: ". Everything begun has been
-/// undone, except what is named.
+/// undone, except what is named, or nothing of a change that can only go on.
 #[derive(Debug)]
 pub struct RaiseError {
     /// The purpose of the failed step.
@@ -96,6 +96,8 @@ pub struct RaiseError {
     pub source: StepError,
     /// The outcome of undoing.
     pub razed: RazeReport,
+    /// Whether nothing was undone, since the change can only go on.
+    pub goes_on: bool,
 }
 
 /// Why a step failed.
@@ -110,6 +112,9 @@ pub enum StepError {
     /// Nowhere: all is to end.
     #[error("interrupted")]
     Stopped,
+    /// Nowhere: the steps that a change had begun are not those of this plan.
+    #[error("it was begun with other steps")]
+    Differs,
 }
 
 impl RaiseError {
@@ -123,6 +128,15 @@ impl RaiseError {
 impl fmt::Display for RaiseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "could not {}: {}", self.why, self.source)?;
+        if self.goes_on {
+            return f.write_str(match self.source {
+                StepError::Differs => "; take the stack down, or go on with the version that began it",
+                _ => {
+                    "; this change can only go on, so nothing has been undone; run the same command again, \
+                     or take the stack down"
+                }
+            });
+        }
         if self.razed.is_clean() {
             return f.write_str("; everything begun before has been undone");
         }
@@ -165,12 +179,13 @@ pub fn raise_telling(
     watch: &mut dyn FnMut(&PlanStep),
 ) -> Result<AppliedPlan, Box<RaiseError>> {
     introduce(hosts, journal.record());
-    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, (true, watch)) {
+    if let Err((step, source)) = all_steps(&mut journal, hosts, &plan.steps, (true, watch)) {
         return Err(Box::new(RaiseError {
             why: step.why.clone(),
             action: step.apply.to_string(),
             source,
             razed: raze(journal, hosts),
+            goes_on: false,
         }));
     }
     let noted = made.map_or(Ok(()), |made| journal.made(made));
@@ -181,12 +196,14 @@ pub fn raise_telling(
             action: "write the journal".into(),
             source: error.into(),
             razed: raze(journal, hosts),
+            goes_on: false,
         })),
     }
 }
 
-/// Carries out more steps for what stands. When one fails, these steps are undone and what stood
-/// before stays. `watch` gets each step before it is begun.
+/// Carries out more steps for what stands, those of a change that the journal names. When one fails, these
+/// steps are undone and what stood before stays, unless the change can only go on. One that was cut off
+/// there goes on with the step at which it was. `watch` gets each step before it is begun.
 ///
 /// # Errors
 /// When a step fails. Where not all of it could be undone, its journal says so.
@@ -198,9 +215,12 @@ pub fn extend(
     watch: &mut dyn FnMut(&PlanStep),
 ) -> Result<(), Box<RaiseError>> {
     introduce(hosts, journal.record());
-    let from = journal.record().entries.len();
+    let begun = journal.record().begun_of_change().len();
+    let from = journal.record().entries.len() - begun;
     // Finished steps are not left half changed.
-    let (why, action, source) = match all_steps(journal, hosts, plan, (false, watch)) {
+    let steps = end_begun(journal, hosts, (plan, from), watch);
+    let done = steps.and_then(|left| all_steps(journal, hosts, left, (false, watch)));
+    let (why, action, source) = match done {
         Ok(()) => match journal.made(made) {
             Ok(()) => return Ok(()),
             Err(error) => (
@@ -211,24 +231,77 @@ pub fn extend(
         },
         Err((step, source)) => (step.why.clone(), step.apply.to_string(), source),
     };
+    let goes_on = journal.record().is_past_return();
     Err(Box::new(RaiseError {
         why,
         action,
         source,
-        razed: forget_from(journal, hosts, from),
+        razed: if goes_on {
+            RazeReport::default()
+        } else {
+            forget_from(journal, hosts, from)
+        },
+        goes_on,
     }))
+}
+
+/// Ends the step of a plan at which its change was cut off, the last one in the journal, whose steps of the
+/// change are those from this number on; the steps that are left. Without one that was begun, all are.
+fn end_begun<'a>(
+    journal: &mut Journal,
+    hosts: &mut dyn HostResolver,
+    (plan, from): (&'a Plan, usize),
+    watch: &mut dyn FnMut(&PlanStep),
+) -> Result<&'a [PlanStep], (&'a PlanStep, StepError)> {
+    let begun = journal.record().begun_of_change();
+    let steps = begun.iter().map(|entry| &entry.step);
+    let count = begun.len().min(plan.steps.len());
+    let (again, left) = plan.steps.split_at(count);
+    let Some(last) = again.last() else {
+        return Ok(left);
+    };
+    if !steps.eq(again) {
+        return Err((last, StepError::Differs));
+    }
+    if begun.last().is_some_and(|entry| !entry.done) {
+        watch(last);
+        let n = from + count - 1;
+        step_again(journal, hosts, last, n).map_err(|source| (last, source))?;
+    }
+    Ok(left)
+}
+
+/// Does a step that was cut off: what is left of it ends first.
+fn step_again(
+    journal: &mut Journal,
+    hosts: &mut dyn HostResolver,
+    step: &PlanStep,
+    n: usize,
+) -> Result<(), StepError> {
+    let id = journal.record().header.id.clone();
+    let host = hosts.on(&step.node)?;
+    let mark = command_mark(&id);
+    host.undo(&id, &PlanAction::Stop { mark })?;
+    if let Some(undo) = &step.undo {
+        host.undo(&id, undo)?;
+    }
+    host.apply(&id, step)?;
+    journal.done(n)?;
+    Ok(())
 }
 
 /// Takes back what a change had begun that was cut off with its process, as one that failed takes itself
 /// back: what stood before stays. Steps that nothing takes back are as if they had never been; the
 /// change is made anew, and looks at what it finds.
 pub fn take_back_change(journal: &mut Journal, hosts: &mut dyn HostResolver) -> RazeReport {
-    let Some(from) = journal.record().before_change else {
+    let Some(before) = journal.record().before_change.clone() else {
         return RazeReport::default();
     };
-    let mut razed = forget_from(journal, hosts, from);
+    let mut razed = forget_from(journal, hosts, before.steps);
     if razed.is_clean() {
-        razed.journal_errors.extend(journal.changed().err());
+        let noted = before.site.map_or(Ok(()), |site| journal.site(&site));
+        let noted = noted.and_then(|()| journal.changed());
+        razed.journal_errors.extend(noted.err());
     }
     razed
 }
@@ -256,10 +329,10 @@ pub fn introduce(hosts: &mut dyn HostResolver, record: &JournalContents) {
 fn all_steps<'a>(
     journal: &mut Journal,
     hosts: &mut dyn HostResolver,
-    plan: &'a Plan,
+    steps: &'a [PlanStep],
     (may_stop, watch): (bool, &mut dyn FnMut(&PlanStep)),
 ) -> Result<(), (&'a PlanStep, StepError)> {
-    for step in &plan.steps {
+    for step in steps {
         if may_stop && hosts.is_stopping() {
             return Err((step, StepError::Stopped));
         }
@@ -433,7 +506,10 @@ fn undo_elsewhere(hosts: &mut dyn HostResolver, node: &str, (id, action): (&str,
 
 /// The script that an action carries out, if it does.
 fn script_of(action: &PlanAction) -> Option<PathBuf> {
-    let (PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. }) = action else {
+    let (PlanAction::Run(cmd)
+    | PlanAction::RunIf { run: cmd, .. }
+    | PlanAction::RunUnless { run: cmd, .. }) = action
+    else {
         return None;
     };
     match (&*cmd.program, cmd.args.first()) {

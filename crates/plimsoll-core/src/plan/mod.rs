@@ -152,6 +152,13 @@ pub enum PlanAction {
         /// What is run then; it must exit with 0.
         run: PlanCommand,
     },
+    /// Run a program to its end unless another one, run first, exits with 0; for what cannot be done twice.
+    RunUnless {
+        /// The condition.
+        done: PlanCommand,
+        /// What is run else; it must exit with 0.
+        run: PlanCommand,
+    },
     /// Wait until a program, run repeatedly, exits with 0: for what continues in the background after its
     /// start.
     Await(PlanCommand),
@@ -343,6 +350,7 @@ impl fmt::Display for PlanAction {
         match self {
             PlanAction::Run(cmd) => write!(f, "{cmd}"),
             PlanAction::RunIf { when, run } => write!(f, "{run}, if this succeeds: {when}"),
+            PlanAction::RunUnless { done, run } => write!(f, "{run}, unless this succeeds: {done}"),
             PlanAction::Await(cmd) => write!(f, "wait for '{cmd}'"),
             PlanAction::Start { cmd, .. } => write!(f, "{cmd} &"),
             PlanAction::Stop { mark } => write!(f, "end the processes marked {mark}"),
@@ -458,6 +466,11 @@ pub struct PlanStep {
     /// system that stays mounted, but needs nothing if the file system goes, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<PlanAction>,
+    /// Whether a change of a stack that is up can only go on from here: data may lie on what it adds, so
+    /// neither a later step that fails nor a kill undoes any of it. This step and those after it can
+    /// be done twice, or after their undo.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub point_of_no_return: bool,
 }
 
 fn here() -> String {
@@ -466,6 +479,21 @@ fn here() -> String {
 
 fn is_here(node: &str) -> bool {
     node == HERE
+}
+
+impl PlanStep {
+    /// A step on the node of this name; a change takes it back as the whole does.
+    #[must_use]
+    pub fn on(node: &str, why: &str, apply: PlanAction, undo: Option<PlanAction>) -> PlanStep {
+        PlanStep {
+            why: why.into(),
+            node: node.into(),
+            apply,
+            undo,
+            back: None,
+            point_of_no_return: false,
+        }
+    }
 }
 
 /// Steps in order.
@@ -484,13 +512,7 @@ impl Plan {
 
     /// Adds a step on the node of this name.
     pub fn step_on(&mut self, node: &str, why: &str, apply: PlanAction, undo: Option<PlanAction>) {
-        self.steps.push(PlanStep {
-            why: why.into(),
-            node: node.into(),
-            apply,
-            undo,
-            back: None,
-        });
+        self.steps.push(PlanStep::on(node, why, apply, undo));
     }
 
     /// Sets how the last step is undone while the rest of the stack stays.
@@ -499,5 +521,14 @@ impl Plan {
     /// When there is no step yet.
     pub fn taken_back_by(&mut self, back: PlanAction) {
         self.steps.last_mut().expect("a step was added before").back = Some(back);
+    }
+
+    /// Makes the last step the one after which the change can only go on.
+    ///
+    /// # Panics
+    /// When there is no step yet.
+    pub fn point_of_no_return(&mut self) {
+        let last = self.steps.last_mut();
+        last.expect("a step was added before").point_of_no_return = true;
     }
 }

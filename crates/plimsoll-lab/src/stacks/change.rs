@@ -4,9 +4,10 @@
 //!
 //! Invariants: steps of a change stand in the journal of the stack before they are done, so that
 //! taking the stack down undoes them too, whoever was killed when. A change that fails is undone
-//! and the stack stays; one that was cut off is undone by the next one, before it begins.
+//! and the stack stays; one that was cut off is undone by the next one, before it begins. Past the
+//! point where data may lie on what it adds it is never undone: the same change again goes on.
 
-use plimsoll_core::plan::{Plan, PlanStep, StackOutputs};
+use plimsoll_core::plan::{Plan, PlanAction, PlanStep, StackOutputs};
 
 use super::manage::{journal_file, kernel_has_md, kernel_has_nfs, order_of};
 use super::site::{add_new_nodes, grown};
@@ -27,6 +28,8 @@ pub enum StackChangeEvent<'a> {
         /// Its name.
         verb: &'a str,
     },
+    /// This change was cut off with its process where it can only go on, and goes on.
+    GoesOn,
     /// Everything is planned, and nothing is done.
     Begins {
         /// How many steps there are.
@@ -52,6 +55,17 @@ pub enum ChangeError {
     Unfinished {
         /// Its name.
         name: String,
+    },
+    /// An earlier change was cut off, and can only go on.
+    #[error(
+        "stack '{name}' was left in the middle of '{verb}', which can only go on; go on with: plimsoll stack \
+         {verb} '{name}', or clean up with: plimsoll stack down '{name}'"
+    )]
+    OnlyGoesOn {
+        /// Its name.
+        name: String,
+        /// That change.
+        verb: String,
     },
     /// An earlier change was killed, and could not be taken back.
     #[error("not everything of '{verb}', which was cut off, could be taken back:\n  {problems}")]
@@ -89,7 +103,7 @@ pub enum ChangeError {
 ///
 /// # Errors
 /// When it is not up, in use, cannot be changed so, a node of it cannot be reached, or a step fails: then
-/// the steps of this change are undone, and the stack stays.
+/// the steps of this change are undone, and the stack stays. Where it can only go on they stay, too.
 pub fn change(
     name: &str,
     verb: StackChange<'_>,
@@ -103,8 +117,13 @@ pub fn change(
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
+    check_may_begin(name, verb, journal.record())?;
     if let Some(cut_off) = journal.record().changing.clone() {
-        take_back(name, &cut_off.verb, &mut journal, hosts, watch)?;
+        if journal.record().is_past_return() {
+            watch(StackChangeEvent::GoesOn);
+        } else {
+            take_back(&cut_off.verb, &mut journal, hosts, watch)?;
+        }
     }
     let planned = plan(name, verb, more, journal.record(), hosts)?;
     reach(&planned.plan, journal.record(), hosts)?;
@@ -113,6 +132,10 @@ pub fn change(
     });
     journal.changing(verb.name())?;
     let result = carry_out(&planned, hosts, &mut journal, watch);
+    let goes_on = |error: &ChangeError| matches!(error, ChangeError::Raise(error) if error.goes_on);
+    if result.as_ref().is_err_and(goes_on) {
+        return result.map(|()| planned.made);
+    }
     // Whether it went well or not: its steps report what could not be undone.
     let over = journal.changed();
     result?;
@@ -121,18 +144,30 @@ pub fn change(
     Ok(planned.made)
 }
 
-/// Takes back a change that was cut off with its process, but for a growth: data may lie on the new node
-/// already, and no journal tells whether the file system counts on it.
-fn take_back(
+/// Refuses a change where another one was cut off that can only go on.
+fn check_may_begin(
     name: &str,
+    verb: StackChange<'_>,
+    record: &JournalContents,
+) -> Result<(), ChangeError> {
+    match &record.changing {
+        Some(cut_off) if record.is_past_return() && cut_off.verb != verb.name() => {
+            Err(ChangeError::OnlyGoesOn {
+                name: name.into(),
+                verb: cut_off.verb.clone(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes back a change that was cut off with its process.
+fn take_back(
     verb: &str,
     journal: &mut Journal,
     hosts: &mut dyn HostResolver,
     watch: &mut dyn FnMut(StackChangeEvent<'_>),
 ) -> Result<(), ChangeError> {
-    if verb == StackChange::Grow.name() {
-        return Err(ChangeError::Unfinished { name: name.into() });
-    }
     watch(StackChangeEvent::TakesBack { verb });
     let razed = take_back_change(journal, hosts);
     if razed.is_clean() {
@@ -178,22 +213,19 @@ pub fn planned(
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
-    // One that was cut off is taken back first, but for a growth.
-    let grows = StackChange::Grow.name();
-    let record = match &record.changing {
-        Some(cut_off) if cut_off.verb != grows => record.without_change(),
-        _ => record,
-    };
+    check_may_begin(name, verb, &record)?;
     plan(name, verb, more, &record, hosts).map(|planned| planned.plan)
 }
 
+/// Plans a change of a stack as it was before one that was cut off, which is taken back first or goes on.
 fn plan(
     name: &str,
     verb: StackChange<'_>,
     more: Option<&NodeInventory>,
-    record: &JournalContents,
+    now: &JournalContents,
     hosts: &mut dyn HostResolver,
 ) -> Result<StackChangePlan, ChangeError> {
+    let record = &now.without_change();
     let unmet = |unmet| ChangeError::Unmet {
         name: name.into(),
         unmet,
@@ -207,7 +239,8 @@ fn plan(
     };
     let choice = StackConfig::of(ask.parts.clone())?;
     let id = &record.header.id;
-    hosts.meet(&ask.site.servers);
+    // Of one that goes on the new nodes are there already.
+    hosts.meet(now.header.nodes());
     let mut site = ask.site.clone();
     let mut plan = Plan::default();
     let mut sites = None;
@@ -215,10 +248,13 @@ fn plan(
         let shape = choice.stack.shape(&choice).map_err(unmet)?;
         let count = choice.stack.growth(&choice);
         let of = (&choice, &shape, &**id);
-        site = grown(&site, count, of, more, hosts).map_err(|error| match error {
-            SiteError::Unmet(missing) => unmet(missing),
-            SiteError::Host(error) => ChangeError::Host(error),
-        })?;
+        site = match (&now.header.ask, now.is_past_return()) {
+            (Some(ask), true) => ask.site.clone(),
+            _ => grown(&site, count, of, more, hosts).map_err(|error| match error {
+                SiteError::Unmet(missing) => unmet(missing),
+                SiteError::Host(error) => ChangeError::Host(error),
+            })?,
+        };
         add_new_nodes(&mut plan, &site, ask.site.servers.len());
         sites = Some([ask.site.clone(), site.clone()]);
     }
@@ -230,7 +266,12 @@ fn plan(
         kernel_has_nfs: kernel_has_nfs(hosts.here()),
         kernel_has_md: kernel_has_md(hosts.here()),
     };
-    let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
+    let (mut steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
+    let is_stop = |step: &&mut PlanStep| matches!(step.apply, PlanAction::Stop { .. });
+    // A server that was ended is not started by taking that back.
+    if let (StackChange::Degrade, Some(step)) = (verb, steps.steps.iter_mut().find(is_stop)) {
+        step.point_of_no_return = true;
+    }
     plan.steps.extend(steps.steps);
     Ok(StackChangePlan { plan, made, sites })
 }
@@ -261,7 +302,8 @@ fn carry_out(
     let mut tell = |step: &PlanStep| watch(StackChangeEvent::Step(step));
     extend(&planned.plan, &planned.made, hosts, journal, &mut tell).map_err(|error| {
         // The new nodes stay known as long as something of them is left to undo.
-        if let (Some([before, _]), true) = (&planned.sites, error.razed.is_clean())
+        let is_undone = error.razed.is_clean() && !error.goes_on;
+        if let (Some([before, _]), true) = (&planned.sites, is_undone)
             && let Err(source) = journal.site(before)
         {
             return ChangeError::Journal(source);
@@ -271,4 +313,4 @@ fn carry_out(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

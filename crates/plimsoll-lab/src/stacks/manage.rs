@@ -628,7 +628,10 @@ pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<S
     if record.at_work() {
         problems.push(format!("process {} is working on it", record.worker().pid));
     } else if let Some(change) = &record.changing {
-        problems.push(format!("'{}' was left unfinished", change.verb));
+        problems.push(format!(
+            "'{}' was left unfinished; run the same command again, or take the stack down",
+            change.verb
+        ));
     } else if !record.standing {
         problems.push("it was left unfinished".into());
     }

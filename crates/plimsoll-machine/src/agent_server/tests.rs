@@ -40,13 +40,12 @@ fn state(place: &tempfile::TempDir) -> StateDir {
 }
 
 fn step(dir: &str) -> PlanStep {
-    PlanStep {
-        why: "create a directory".into(),
-        node: "n1".into(),
-        apply: PlanAction::MakeDir(dir.into()),
-        undo: Some(PlanAction::RemoveDir(dir.into())),
-        back: None,
-    }
+    PlanStep::on(
+        "n1",
+        "create a directory",
+        PlanAction::MakeDir(dir.into()),
+        Some(PlanAction::RemoveDir(dir.into())),
+    )
 }
 
 fn noted(state: &StateDir) -> Option<JournalContents> {

@@ -50,6 +50,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "rpc.mountd",
     "rpcbind",
     "sh",
+    "test",
     "tgtadm",
     "tgtd",
     "timeout",

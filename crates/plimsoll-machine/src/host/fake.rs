@@ -116,7 +116,9 @@ impl FakeHost {
     fn change(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         let state = &mut self.state;
         match action {
-            PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. } => return run(state, cmd),
+            PlanAction::Run(cmd)
+            | PlanAction::RunIf { run: cmd, .. }
+            | PlanAction::RunUnless { run: cmd, .. } => return run(state, cmd),
             PlanAction::Start { .. }
             | PlanAction::Stop { .. }
             | PlanAction::Kill { .. }

@@ -571,6 +571,10 @@ impl Host for LocalHost {
                 Err(HostError::Failed { .. }) => Ok(()),
                 Err(error) => Err(error),
             },
+            PlanAction::RunUnless { done, run } => match self.run(id, done) {
+                Err(HostError::Failed { .. }) => self.run(id, run),
+                known => known,
+            },
             PlanAction::Await(cmd) => self.await_success(id, cmd),
             PlanAction::Start {
                 cmd,

@@ -47,6 +47,15 @@ pub struct JournalChange {
     pub owner: HostProcessId,
 }
 
+/// A stack as it was before a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BeforeChange {
+    /// Number of its steps.
+    pub(crate) steps: usize,
+    /// Its nodes, where it was asked for with some.
+    pub(crate) site: Option<StackNodes>,
+}
+
 /// A step as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
@@ -71,8 +80,8 @@ pub struct JournalContents {
     pub standing: bool,
     /// The change that was begun and is not over.
     pub changing: Option<JournalChange>,
-    /// Number of the steps before it.
-    pub(crate) before_change: Option<usize>,
+    /// The stack as it was when that change was begun.
+    pub(crate) before_change: Option<BeforeChange>,
     /// Programs that commands may name besides those of recipes, where another machine said so;
     /// what this one was asked for is in the header.
     pub programs: Vec<String>,
@@ -100,9 +109,30 @@ impl JournalContents {
     pub fn without_change(&self) -> JournalContents {
         let mut record = self.clone();
         record.changing = None;
-        let before = record.before_change.take();
-        record.entries.truncate(before.unwrap_or(usize::MAX));
+        let Some(before) = record.before_change.take() else {
+            return record;
+        };
+        record.entries.truncate(before.steps);
+        if let (Some(ask), Some(site)) = (&mut record.header.ask, before.site) {
+            ask.site = site;
+        }
         record
+    }
+
+    /// The steps that were begun of the change that is not over.
+    #[must_use]
+    pub fn begun_of_change(&self) -> &[JournalEntry] {
+        let before = self.before_change.as_ref();
+        before
+            .and_then(|before| self.entries.get(before.steps..))
+            .unwrap_or_default()
+    }
+
+    /// Whether the change that is not over can only go on.
+    #[must_use]
+    pub fn is_past_return(&self) -> bool {
+        let mut begun = self.begun_of_change().iter();
+        begun.any(|entry| entry.step.point_of_no_return)
     }
 
     /// Actions that take back the steps from this number on while the rest stays, in order.
@@ -269,7 +299,10 @@ impl JournalContents {
             JournalLine::Standing => self.standing = true,
             JournalLine::Changing(change) => {
                 // One that is taken back may be cut off as well: it is the same change.
-                self.before_change.get_or_insert(self.entries.len());
+                self.before_change.get_or_insert_with(|| BeforeChange {
+                    steps: self.entries.len(),
+                    site: self.header.ask.as_ref().map(|ask| ask.site.clone()),
+                });
                 self.changing = Some(*change);
             }
             JournalLine::Site(site) => match &mut self.header.ask {

@@ -20,13 +20,12 @@ fn header(kind: JournalScope) -> JournalHeader {
 }
 
 fn step(name: &str) -> PlanStep {
-    PlanStep {
-        node: "here".into(),
-        why: "create a directory".into(),
-        apply: PlanAction::MakeDir(name.into()),
-        undo: Some(PlanAction::RemoveDir(name.into())),
-        back: None,
-    }
+    PlanStep::on(
+        "here",
+        "create a directory",
+        PlanAction::MakeDir(name.into()),
+        Some(PlanAction::RemoveDir(name.into())),
+    )
 }
 
 fn dead_owner() -> HostProcessId {

@@ -552,13 +552,12 @@ fn for_nodes(stack: &str) -> CliError {
 /// When its path is not valid UTF-8.
 pub(super) fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
     let path = shown(directory)?;
-    Ok(PlanStep {
-        why: why.into(),
-        node: HERE.into(),
-        apply: PlanAction::MakeDir(path.clone()),
-        undo: Some(PlanAction::RemoveDir(path)),
-        back: None,
-    })
+    Ok(PlanStep::on(
+        HERE,
+        why,
+        PlanAction::MakeDir(path.clone()),
+        Some(PlanAction::RemoveDir(path)),
+    ))
 }
 
 fn new_target(

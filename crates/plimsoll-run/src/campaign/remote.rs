@@ -35,14 +35,13 @@ pub(super) fn facts(address: &NfsAddress) -> Result<TargetFacts, CliError> {
 /// The step that makes the arm's directory.
 pub(super) fn making(address: &NfsAddress, name: &str) -> PlanStep {
     let (address, name) = (address.to_string(), name.to_owned());
-    PlanStep {
-        why: "create a directory on the export".into(),
-        node: HERE.into(),
-        apply: PlanAction::MakeRemoteDir {
+    PlanStep::on(
+        HERE,
+        "create a directory on the export",
+        PlanAction::MakeRemoteDir {
             address: address.clone(),
             name: name.clone(),
         },
-        undo: Some(PlanAction::RemoveRemoteDir { address, name }),
-        back: None,
-    }
+        Some(PlanAction::RemoveRemoteDir { address, name }),
+    )
 }

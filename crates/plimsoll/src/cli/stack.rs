@@ -427,6 +427,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
         stacks::StackChangeEvent::TakesBack { verb } => {
             terminal::say(&format!("take back '{verb}', which was cut off"));
         }
+        stacks::StackChangeEvent::GoesOn => {
+            terminal::say(&format!("go on with '{}', which was cut off", verb.name()));
+        }
         stacks::StackChangeEvent::Step(step) if !args.json => terminal::say(&step.why),
         stacks::StackChangeEvent::Step(_) | stacks::StackChangeEvent::Done => {}
     };

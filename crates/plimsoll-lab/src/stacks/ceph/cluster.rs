@@ -396,6 +396,8 @@ impl CephOsd<'_> {
         let words = ["osd", "purge", &name, "--yes-i-really-mean-it"];
         plan.taken_back_by(PlanAction::Run(cluster.command("ceph", &words)));
         self.add_to(plan);
+        // The others give it data as soon as it runs.
+        plan.point_of_no_return();
     }
 
     /// Adds it, with its key made before.

@@ -5,7 +5,7 @@ use super::super::{StackUpOptions, manage, up};
 use super::*;
 use plimsoll_core::plan::PlanAction;
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _};
+use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId};
 
 fn raised(state: &StateDir, host: &mut FakeHost) {
     let choice = StackConfig::parse("local").unwrap();
@@ -52,6 +52,15 @@ fn addition() -> StackChangePlan {
         },
         sites: None,
     }
+}
+
+/// The process of which the journal tells as of its worker is another one, which is gone.
+pub(in crate::stacks) fn worker_dies(state: &StateDir) {
+    let file = state.journal_files().unwrap().remove(0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let of_this = format!("\"started_ticks\":{}", HostProcessId::this().started_ticks);
+    assert!(text.contains(&of_this), "{text}");
+    std::fs::write(file, text.replace(&of_this, "\"started_ticks\":1")).unwrap();
 }
 
 fn open(state: &StateDir, host: &FakeHost) -> Journal {
@@ -158,4 +167,87 @@ fn a_change_that_was_cut_off_is_taken_back_by_the_next_one() {
         let razed = take_back_change(&mut journal, &mut host);
         assert_eq!((razed.undone, razed.is_clean()), (0, true));
     }
+}
+
+/// Two steps that can only go on.
+fn lasting_addition() -> StackChangePlan {
+    let mut lasting = addition();
+    lasting.plan.steps[0].point_of_no_return = true;
+    lasting
+}
+
+/// The journal is that of a process which was killed in or after each of its steps.
+#[test]
+fn a_change_that_can_only_go_on_goes_on_where_it_was_cut_off() {
+    let planned = lasting_addition();
+    for (steps, is_last_done) in [(0, true), (1, false), (1, true), (2, false), (2, true)] {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::new(place.path());
+        let mut host = FakeHost::new();
+        raised(&state, &mut host);
+        let mut journal = open(&state, &host);
+        let id = journal.record().header.id.clone();
+        journal.changing("grow").unwrap();
+        for (n, step) in planned.plan.steps[..steps].iter().enumerate() {
+            let at = journal.intend(step).unwrap();
+            host.apply(&id, step).unwrap();
+            if n + 1 < steps || is_last_done {
+                journal.done(at).unwrap();
+            }
+        }
+        assert_eq!(journal.record().is_past_return(), steps > 0);
+        drop(journal);
+        worker_dies(&state);
+        let mut journal = open(&state, &host);
+        let mut told = 0;
+        let mut count = |_: StackChangeEvent<'_>| told += 1;
+        carry_out(&planned, &mut host, &mut journal, &mut count).unwrap();
+        let is_cut_off = usize::from(!is_last_done);
+        assert_eq!(told, 2 - steps + is_cut_off, "{steps}, {is_last_done}");
+        journal.changed().unwrap();
+        let record = journal.record();
+        assert!(record.entries.iter().all(|entry| entry.done), "{steps}");
+        let of_it = &record.entries[record.entries.len() - 2..];
+        assert!(of_it.iter().map(|e| &e.step).eq(&planned.plan.steps));
+        assert_eq!(host.state.dirs.len(), 3);
+        drop(journal);
+        raze_all(&state, &mut host).unwrap();
+        assert!(host.state.is_empty(), "{:?}", host.state);
+    }
+}
+
+#[test]
+fn a_change_that_can_only_go_on_is_not_undone_where_it_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    raised(&state, &mut host);
+    let mut journal = open(&state, &host);
+    journal.changing("grow").unwrap();
+    let mut host = host.failing_at_next(1, FakeWhen::Before);
+    let planned = lasting_addition();
+    let error = carry_out(&planned, &mut host, &mut journal, &mut |_| {}).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("run the same command again"), "{text}");
+    assert_eq!(host.state.dirs.len(), 2, "the first step stays");
+    // Another change would find a stack half changed.
+    drop(journal);
+    worker_dies(&state);
+    let text = change_of(&state, &mut host);
+    assert!(text.contains("plimsoll stack grow 'local'"), "{text}");
+    let dry = planned_of(&state, &mut host);
+    assert_eq!(dry, text);
+    // Other steps, of another version perhaps, are not those that it was begun with.
+    let mut other = lasting_addition();
+    other.plan.steps[0].why = "make something else".into();
+    let mut journal = open(&state, &host);
+    let error = carry_out(&other, &mut host, &mut journal, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("other steps"), "{error}");
+    carry_out(&planned, &mut host, &mut journal, &mut |_| {}).unwrap();
+    assert_eq!(host.state.dirs.len(), 3);
+}
+
+fn planned_of(state: &StateDir, host: &mut FakeHost) -> String {
+    let error = super::planned("local", StackChange::Scrub, None, state, host).unwrap_err();
+    error.to_string()
 }

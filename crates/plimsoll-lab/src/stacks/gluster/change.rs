@@ -74,17 +74,24 @@ fn grow(plan: &mut Plan, cluster: &GlusterCluster<'_>, known: usize, mount: &str
     let new = cluster.nodes.get(known..).unwrap_or_default();
     for node in new {
         cluster.add_node(plan, node);
+    }
+    for node in new {
         cluster.add_peer(plan, node);
     }
     let bricks: Vec<String> = new.iter().map(|n| cluster.brick(n, VOLUME)).collect();
-    let with = |verb: &str| {
-        let mut words = vec!["volume", verb, VOLUME];
-        words.extend(bricks.iter().map(String::as_str));
-        words.push("force");
-        cluster.cli(&words)
+    let first = &cluster.nodes[0].name;
+    let Some(new_brick) = bricks.last() else {
+        return;
     };
-    cluster.on_first(plan, "add the bricks to the volume", with("add-brick"));
-    plan.taken_back_by(PlanAction::Run(with("remove-brick")));
+    let mut words = vec!["volume", "add-brick", VOLUME];
+    words.extend(bricks.iter().map(String::as_str));
+    words.push("force");
+    let add = PlanAction::RunUnless {
+        // Of bricks that it does not have it knows no state.
+        done: cluster.cli(&["volume", "status", VOLUME, new_brick]),
+        run: cluster.cli(&words),
+    };
+    plan.step_on(first, "add the bricks to the volume", add, None);
     // Its processes may still be starting: a brick that cannot be reached yet gets no share of the files,
     // and the spreading ends well all the same.
     for number in known..cluster.nodes.len() {
@@ -92,8 +99,20 @@ fn grow(plan: &mut Plan, cluster: &GlusterCluster<'_>, known: usize, mount: &str
         plan.step("wait until the mount uses the new brick", look, None);
     }
     // Force: also files that lie where they would lie now, as long as their places are noted.
-    let spread = cluster.cli(&["volume", "rebalance", VOLUME, "start", "force"]);
-    cluster.on_first(plan, "start to rebalance the files over all bricks", spread);
+    let spread = PlanAction::RunUnless {
+        // 1 is the state of what is on its way.
+        done: PlanCommand::new(
+            "grep",
+            [
+                "--quiet",
+                "^status=1$",
+                &cluster.notes(cluster.nodes[0], VOLUME),
+            ],
+        ),
+        run: cluster.cli(&["volume", "rebalance", VOLUME, "start", "force"]),
+    };
+    let why = "start to rebalance the files over all bricks";
+    plan.step_on(first, why, spread, None);
     for node in &cluster.nodes {
         // 3 is the state of what is complete.
         let notes = cluster.notes(node, VOLUME);

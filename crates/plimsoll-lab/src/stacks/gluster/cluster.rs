@@ -142,6 +142,8 @@ impl<'a> GlusterCluster<'a> {
     pub(super) fn add_peer(&self, plan: &mut Plan, node: &PlanNode) {
         let probe = self.cli(&["peer", "probe", &node.address]);
         self.on_first(plan, &format!("add {} to the cluster", node.name), probe);
+        // Of one that is taken out and in again within seconds the daemons die.
+        plan.point_of_no_return();
         // It answers before both sides are done, and a volume made too early hangs or fails. What
         // they think of each other they note in files; 3 is the state of a peer.
         // The others hear of it from the first, and refuse volumes with bricks of whom they do not know.

@@ -86,24 +86,24 @@ fn grow(
     new.add_forgetting(plan);
     new.add_to(plan);
     let at = mount_dir(order);
-    let on_new = |command: &[&str]| {
+    let on_new = |command: &[&str], path: Option<&str>| {
         let mut args = words(command);
         args.push(PlanCommandArg::LoopOf(new.device_file()));
-        args.push(at.as_str().into());
+        args.extend(path.map(PlanCommandArg::from));
         let cmd = PlanCommand::new("btrfs", args).within_s(ALL_DATA_LIMIT_S);
         among_one_mount(cmd, &at)
     };
-    let add = on_new(&["device", "add", "--force", "--nodiscard"]);
-    plan.step(
-        "add the disk to the file system",
-        PlanAction::Run(add),
-        None,
-    );
+    let add = PlanAction::RunUnless {
+        // It knows disks of mounted file systems only.
+        done: on_new(&["device", "stats"], None),
+        run: on_new(&["device", "add", "--force", "--nodiscard"], Some(&at)),
+    };
+    plan.step("add the disk to the file system", add, None);
+    plan.point_of_no_return();
     let spread = ["balance", "start", "--full-balance", &at];
     let spread = PlanCommand::new("btrfs", spread).within_s(ALL_DATA_LIMIT_S);
     let why = "rebalance the data over all disks";
     plan.step(why, PlanAction::Run(spread), None);
-    plan.taken_back_by(PlanAction::Run(on_new(&["device", "remove"])));
     Ok(())
 }
 

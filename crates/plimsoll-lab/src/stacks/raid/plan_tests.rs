@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `raid1`, `raid5` and `raid10` as text, and their changes on a pretended machine.
 
+use crate::stacks::change::tests::worker_dies;
 use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, hold, snapshot, status, up};
 use plimsoll_machine::cleanup::raze_all;
 use plimsoll_machine::host::{FakeHost, FakeWhen};
@@ -96,8 +97,8 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
 }
 
 #[test]
-fn a_stack_that_fails_to_grow_is_as_before_wherever_it_breaks() {
-    let mut number = 0;
+fn a_stack_that_fails_to_grow_is_as_before_or_goes_on_wherever_it_breaks() {
+    let (mut number, mut went_on) = (0, 0);
     loop {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::new(place.path());
@@ -115,10 +116,27 @@ fn a_stack_that_fails_to_grow_is_as_before_wherever_it_breaks() {
         );
         if result.is_ok() {
             assert!(number > 8, "it grew in {number} steps");
+            // To add the disk, and to balance the data.
+            assert_eq!(went_on, 2);
             return;
         }
-        assert_eq!(record(&state), before.1, "at {number}");
-        assert_eq!(host.state, before.0, "at {number}");
+        if record(&state).changing.is_none() {
+            assert_eq!(record(&state), before.1, "at {number}");
+            assert_eq!(host.state, before.0, "at {number}");
+        } else {
+            worker_dies(&state);
+            change(
+                "raid1",
+                StackChange::Grow,
+                None,
+                &state,
+                &mut host,
+                &mut |_| {},
+            )
+            .unwrap();
+            assert_eq!(host.state.loops.len(), 3, "at {number}");
+            went_on += 1;
+        }
         number += 1;
     }
 }

@@ -358,12 +358,15 @@ impl<'a> SanCluster<'a> {
     /// the steps that made the first one.
     pub(super) fn add_replacing(&self, plan: &mut Plan, node: &PlanNode) {
         let dir = self.dir(node);
-        // It fails on the node itself, whose directory must not be removed then: so the next step
-        // is the first that takes something back.
-        let why = "create the node directory, which must not exist";
-        plan.step_on(&node.name, why, PlanAction::MakeDir(dir.clone()), None);
-        let look = PlanAction::Run(PlanCommand::new("ls", [dir.as_str()]));
-        plan.step_on(&node.name, "check that the directory exists", look, None);
+        // It fails on the node itself, whose directory must not be removed then.
+        let look = PlanAction::Run(PlanCommand::new("test", ["!", "-e", dir.as_str()]));
+        let why = format!(
+            "check that {} has no directory of this stack yet",
+            node.name
+        );
+        plan.step_on(&node.name, &why, look, None);
+        let make = PlanAction::MakeDir(dir.clone());
+        plan.step_on(&node.name, "create the node directory", make, None);
         plan.taken_back_by(PlanAction::RemoveDir(dir));
         self.add_files(plan, node, &format!("{}/key", self.order.dir()));
         self.add_leg(plan, node);

@@ -538,9 +538,12 @@ fn what_is_missing_is_started_and_a_new_machine_gets_everything() {
     // On the node itself the first one fails, and nothing may be removed then.
     assert!(matches!(
         (&replaced[0].apply, &replaced[0].back),
-        (PlanAction::MakeDir(_), None)
+        (PlanAction::Run(_), None)
     ));
-    assert!(matches!(replaced[1].back, Some(PlanAction::RemoveDir(_))));
+    assert!(matches!(
+        (&replaced[1].apply, &replaced[1].back),
+        (PlanAction::MakeDir(_), Some(PlanAction::RemoveDir(_)))
+    ));
     let reserves = |step: &PlanStep| step.apply.to_string().contains("fallocate");
     assert_eq!(replaced.iter().filter(|step| reserves(step)).count(), 1);
     let error = steps(StackChange::Replace("n7")).unwrap_err();

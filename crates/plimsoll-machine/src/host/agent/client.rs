@@ -203,7 +203,9 @@ impl AgentHost {
     fn act(&self, request: &AgentRequest, action: &PlanAction) -> Result<(), HostError> {
         // An action that moves whole disks names its own limit.
         let limit = match action {
-            PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. } => cmd.limit_s,
+            PlanAction::Run(cmd)
+            | PlanAction::RunIf { run: cmd, .. }
+            | PlanAction::RunUnless { run: cmd, .. } => cmd.limit_s,
             _ => 0,
         };
         let limit = ACTION_LIMIT + Duration::from_secs(limit.into());

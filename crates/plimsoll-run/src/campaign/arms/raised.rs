@@ -338,16 +338,15 @@ impl ArmSet {
 fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanStep, CliError> {
     if let TargetSpec::File(path) = &target.spec {
         let path = shown(&absolute(path)?)?;
-        return Ok(PlanStep {
-            why: "create the file".into(),
-            node: HERE.into(),
-            apply: PlanAction::MakeFile {
+        return Ok(PlanStep::on(
+            HERE,
+            "create the file",
+            PlanAction::MakeFile {
                 path: path.clone(),
                 bytes: 0,
             },
-            undo: Some(PlanAction::RemoveFile(path)),
-            back: None,
-        });
+            Some(PlanAction::RemoveFile(path)),
+        ));
     }
     let directory = absolute(root)?.join(directory);
     let mut step = directory_step(&directory, "create a directory")?;

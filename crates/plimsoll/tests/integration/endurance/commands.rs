@@ -532,7 +532,11 @@ pub(crate) fn left(lab: &Lab) -> Vec<String> {
 
 /// Everything below a directory that is a file.
 pub(crate) fn files_below(directory: &Path) -> Vec<String> {
+    if !directory.exists() {
+        return Vec::new();
+    }
     let path = directory.display().to_string();
-    let found = program("find", &[&path, "-type", "f"]).unwrap_or_default();
+    // It fails where it cannot look, as on a mount whose server is dead: then files may be left there.
+    let found = program("find", &[&path, "-type", "f"]).expect("find looks everywhere");
     found.lines().map(str::to_owned).collect()
 }

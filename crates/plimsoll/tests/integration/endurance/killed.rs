@@ -6,9 +6,10 @@ use super::commands::{
     CHANGES, LastingCommand, NOT_KILLED_HERE, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS,
     files_below, is_whole, left, prepared,
 };
-use crate::support::{Lab, pause, signal, skipped, text};
+use crate::support::{Lab, pause, program, signal, skipped, text};
 use plimsoll_core::rng::{Rng, Seed};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 
 /// How often a command is begun that ends before it is killed.
 const TRIES: usize = 4;
@@ -331,6 +332,39 @@ fn serves_again(lab: &Lab, words: &[&str], context: &str) {
     assert_eq!(ended.code(), Some(0), "{context}");
 }
 
+/// Whether the journal of the stack names a change that is not over.
+fn is_in_a_change(lab: &Lab) -> bool {
+    let lines = std::fs::read_to_string(lab.path("state/journals/stack-raid1.jsonl")).unwrap();
+    let mut lines = lines.lines().rev();
+    let ends = lines.find(|line| line.contains("\"changed\"") || line.contains("\"changing\""));
+    ends.is_some_and(|line| line.contains("\"changing\""))
+}
+
+/// A piece of the file that every change must keep.
+const WITNESS: &[u8] = b"plimsoll";
+
+const MIB: usize = 1 << 20;
+
+/// Where the file system of the stack is mounted, as the kernel tells it.
+fn mount_of(lab: &Lab) -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mut mounts = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let base = lab.path(".").canonicalize().unwrap();
+    let is_it = |words: &Vec<&str>| words[2] == "btrfs" && Path::new(words[1]).starts_with(&base);
+    mounts.find(is_it).expect("the stack is mounted")[1].into()
+}
+
+/// How many disks the file system has, as its own program tells it.
+fn disks_of(mount: &Path) -> usize {
+    let mount = mount.display().to_string();
+    let told = program("btrfs", &["filesystem", "show", &mount]).expect("btrfs answers");
+    told.lines()
+        .filter(|line| line.trim_start().starts_with("devid"))
+        .count()
+}
+
 /// One of the changes, drawn by the seed; as many as are asked for where somebody has the time.
 #[test]
 fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
@@ -339,7 +373,7 @@ fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
         return skipped("kills of changes of stacks", "their programs are missing");
     }
     let mut moments = Moments::new("changes");
-    let mut continued = 0;
+    let (mut cut_off, mut continued) = (0, 0);
     for _ in 0..times(1) {
         let drawn = usize::try_from(moments.rng.below(CHANGES.len() as u64)).unwrap();
         let (last, before) = CHANGES[drawn].split_last().unwrap();
@@ -357,23 +391,36 @@ fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
         before
             .iter()
             .for_each(|word| done(&["stack", word, "raid1"]));
-        let change = ["stack", last, "raid1"];
-        moments.kill_once(&lab, &change, CHANGE_MS);
-        // The same again makes what was cut off. One that had just ended is over, and nothing tells whether
-        // the file system counts on a new disk already.
-        let status = text(&lab.run(&["stack", "status"]).stdout);
-        let is_cut_off = status.contains("was left unfinished") && *last != "grow";
+        let mount = mount_of(&lab);
+        std::fs::write(mount.join("witness"), WITNESS.repeat(MIB)).unwrap();
+        // With a load it would be killed before it begins.
+        let words = ["stack", last, "raid1", "--no-load"];
+        let change = &words[..3 + usize::from(*last == "grow")];
+        moments.kill_once(&lab, change, CHANGE_MS);
+        // The same again makes what was cut off. One that had just ended is over.
+        let is_cut_off = is_in_a_change(&lab);
+        cut_off += usize::from(is_cut_off);
         if is_cut_off && moments.rng.below(4) != 0 {
-            done(&change);
+            done(change);
             continued += 1;
-            let status = text(&lab.run(&["stack", "status"]).stdout);
-            assert!(!status.contains("unfinished"), "{context}: {status}");
+            assert!(!is_in_a_change(&lab), "{context}");
+            assert_eq!(
+                disks_of(&mount),
+                2 + usize::from(*last == "grow"),
+                "{context}"
+            );
         }
+        let kept = std::fs::read(mount.join("witness")).unwrap();
+        assert!(
+            kept == WITNESS.repeat(MIB),
+            "{context}: the witness differs"
+        );
         done(&["raze"]);
         let left = [left(&lab), files_below(&lab.path("state"))].concat();
         assert!(left.is_empty(), "{context}: {left:?}");
     }
-    let told = format!("{continued} changes that were cut off were made by the same command");
+    let told =
+        format!("{continued} of {cut_off} changes that were cut off were made by the same command");
     writeln!(std::io::stderr(), "{told}").unwrap();
 }
 
