@@ -65,17 +65,24 @@ again() {
   killed 8 stack "$@"
   step stack "$@"
 }
-# A new machine with the old name has no directory of ours.
+# A new machine with the old name has no directory of ours. Peers that miss one cut its power, so it comes once they
+# have done that.
 emptied() {
   step vm off "$1"
+  local left=120
+  until "$PLIMSOLL" vm shell "$2" 'crm_mon --one-shot' 2>/dev/null | grep -q "OFFLINE: .* $1 "; do
+    left=$((left - 1))
+    [ $left -gt 0 ] || { echo "test-vm: $1 was not fenced" >&2; exit 1; }
+    sleep 2
+  done
   step vm on "$1"
   step vm shell "$1" 'rm -rf /data/plimsoll; sync'
 }
 again switch "$san"
-emptied n1
+emptied n1 n3
 again replace "$san" n1
 again switch "$san"
-emptied n2
+emptied n2 n3
 again replace "$san" n2
 again degrade "$san"
 again rebuild "$san"

@@ -30,11 +30,17 @@ pub struct RazedJournal {
 pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<RazedJournal>> {
     state.remove_abandoned()?;
     let mut all = Vec::new();
+    let machines = state.journals().join(JournalScope::Machines.file_name());
+    let made = JournalContents::read(&machines).map(|record| record.header.nodes);
     let order = RazeOrder::of(state.journal_files()?);
     order.end_what_uses_stacks(hosts, Journal::open);
     for path in order.files {
         let result = raze_one(&path, hosts, Journal::open);
         all.push(RazedJournal { path, result });
+    }
+    if let (Ok(made), false) = (made, machines.exists()) {
+        hosts.lose(&made);
+        raze_rest_again(hosts, &mut all);
     }
     raze_orphans(state, hosts, &mut all)?;
     // Nobody is in them: they only take up a name.
@@ -46,6 +52,18 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Ve
         });
     }
     Ok(all)
+}
+
+/// Undoes again where something was left: what lay on virtual machines that were off or cut off is gone with
+/// their disks.
+fn raze_rest_again(hosts: &mut dyn HostResolver, all: &mut [RazedJournal]) {
+    let has_rest = |one: &&mut RazedJournal| {
+        let razed = one.result.as_ref();
+        razed.is_ok_and(|razed| razed.errors.iter().any(|error| error.unreached.is_some()))
+    };
+    for one in all.iter_mut().filter(has_rest) {
+        one.result = raze_one(&one.path, hosts, Journal::open);
+    }
 }
 
 /// Which journal is undone when.
@@ -241,3 +259,6 @@ fn raze_orphans(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

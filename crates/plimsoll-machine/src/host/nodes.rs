@@ -35,6 +35,9 @@ pub trait HostResolver {
         false
     }
 
+    /// Learns that these machines are no more, nor anything that was made on them.
+    fn lose(&mut self, _machines: &[PlanNode]) {}
+
     /// A node that may see the storage of one that is gone, and can remove there what carries our mark.
     fn stand_in(&self, _node: &str) -> Option<String> {
         None
@@ -68,6 +71,8 @@ pub struct HostPool {
     copied: fn(&str, AgentUpload),
     /// Nodes and paths that are no more.
     gone: Vec<String>,
+    /// Ways to machines that are no more.
+    lost: Vec<NodeTransport>,
     /// Set when all is to end.
     stop: Option<Arc<AtomicBool>>,
 }
@@ -104,6 +109,7 @@ impl HostPool {
             program: None,
             copied: |_, _| {},
             gone: Vec::new(),
+            lost: Vec::new(),
             stop: None,
         }
     }
@@ -256,7 +262,15 @@ impl HostResolver for HostPool {
         // Its agent undoes what it made before it ends; nobody else can.
         let known = self.known.get(node);
         let is_of_fleet = known.is_some_and(|node| node.reach == NodeTransport::Fleet);
-        (is_of_fleet && self.joined(node).is_err()) || self.gone.iter().any(|name| name == node)
+        let is_lost = known.is_some_and(|node| self.lost.contains(&node.reach));
+        (is_of_fleet && self.joined(node).is_err())
+            || is_lost
+            || self.gone.iter().any(|name| name == node)
+    }
+
+    fn lose(&mut self, machines: &[PlanNode]) {
+        self.lost
+            .extend(machines.iter().map(|node| node.reach.clone()));
     }
 
     fn stand_in(&self, node: &str) -> Option<String> {
