@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// What cargo-fuzz gives the compiler, but for a sanitizer.
+/// Compiler flags of cargo-fuzz, but for a sanitizer.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -104,7 +104,7 @@ fn fuzz(folder: &Path, program: &Path, name: &str, seconds: u32) -> Result<(), S
             "-artifact_prefix={}/artifacts/{name}-",
             folder.display()
         ))
-        // What is found goes into the first one.
+        // Inputs that the run finds go into the first folder.
         .arg(corpus)
         .arg(folder.join("seeds").join(name))
         .current_dir(folder)

@@ -100,12 +100,12 @@ fn built() -> PathBuf {
     target().join(platform()).join("release")
 }
 
-/// What `host-tuple` in `.cargo/config.toml` means here.
+/// Value of `host-tuple` in `.cargo/config.toml` on this machine.
 fn platform() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
-/// What a task answers: for the person and for what reads its last line.
+/// Answer of a task: for people and for programs that read its last line.
 #[expect(clippy::print_stdout, reason = "a task answers on standard output")]
 fn print(text: &str) {
     print!("{text}");

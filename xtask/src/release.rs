@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Vec<String> {
     }
 }
 
-/// What is wrong with the changelog, at any time.
+/// Faults of the changelog, at any time.
 pub(crate) fn faults(root: &Path) -> Vec<String> {
     read(root, of_changelog)
 }

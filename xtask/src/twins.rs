@@ -3,8 +3,8 @@
 //! workload against the program it stands for, interleaved on the same directory, phase by phase.
 //! `bench/twins/README.md` says on which disk that means something.
 //!
-//! What was measured is kept block by block in `target/twins-NAME.json`, and a measurement that was
-//! cut short goes on from there; the file is removed when all blocks are done.
+//! Measurements are kept block by block in `target/twins-NAME.json`, and a measurement that was cut
+//! short goes on from there; the file is removed when all blocks are done.
 //!
 //! Every block runs the native twin, the original and the native twin again in a random order; the
 //! second run of the native twin is the control. The verdicts are those of `plimsoll compare`.
@@ -79,13 +79,13 @@ fn fio_twin(file: &Path) -> Result<Twin, String> {
     })
 }
 
-/// What one run gave: metric and value by phase.
+/// Values of one run: metric and value by phase.
 type Values = BTreeMap<String, (ComparisonMetric, f64)>;
 
 /// The three entries of a block.
 const ENTRIES: [&str; 3] = ["native", "original", "native (again)"];
 
-/// What was asked for.
+/// Options of the command line.
 struct Options {
     directory: PathBuf,
     blocks: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a workload by name, a job file or a result text. Messages are sentences.
+//! Errors in a workload by name, a job file or a result text. Messages are sentences.
 
 use plimsoll_core::settings::{SettingError, hint};
 
@@ -9,7 +9,7 @@ pub enum ClassicsError {
     /// No workload has this name.
     #[error("unknown workload '{name}'{}; available: {known}", hint(nearest.as_deref()))]
     UnknownWorkload {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The most similar name that is known.
         nearest: Option<String>,
@@ -27,7 +27,7 @@ pub enum ClassicsError {
     Shape {
         /// The workload.
         workload: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A line of a job file that is not understood or not supported.
@@ -35,7 +35,7 @@ pub enum ClassicsError {
     Line {
         /// From 1.
         line: usize,
-        /// What is wrong, with the word that is meant.
+        /// The fault, with the word that is meant.
         reason: String,
     },
     /// A result text that is not understood.
@@ -43,7 +43,7 @@ pub enum ClassicsError {
     Output {
         /// Whose output it should be.
         program: String,
-        /// What is wrong with it.
+        /// The fault in the output.
         reason: String,
     },
     /// A workload that cannot be said in another program's language.
@@ -51,7 +51,7 @@ pub enum ClassicsError {
     Export {
         /// Whose language.
         program: String,
-        /// What has no counterpart, and what could be done.
+        /// The part without a counterpart, and the remedy.
         reason: String,
     },
 }

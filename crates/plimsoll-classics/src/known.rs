@@ -11,9 +11,9 @@ use crate::error::ClassicsError;
 pub struct WorkloadDefinition {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description of the workload in one line.
     pub about: &'static str,
-    /// What can be set.
+    /// Settings of the workload.
     pub settings: &'static [SettingDefinition],
     /// Makes it.
     pub build: fn(&SettingValues) -> Result<Workload, ClassicsError>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rooms of the classic programs share: phases and settings said in few words, and the
+//! Helpers shared by the classic programs: short constructors for phases and settings, and the
 //! figures that their texts take from results.
 
 use plimsoll_core::comparison::ComparisonMetric;
@@ -200,7 +200,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a worker did: when it began and ended in seconds, its operations and bytes.
+    /// Result of a worker: its begin and end in seconds, its operations and bytes.
     pub(crate) fn worker(began: f64, ended: f64, ops: u64, bytes: u64) -> WorkerResult {
         WorkerResult {
             began: Nanos::from_secs_f64(began),

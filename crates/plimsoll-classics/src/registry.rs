@@ -32,10 +32,10 @@ pub fn known() -> impl Iterator<Item = &'static WorkloadDefinition> {
     ROOMS.iter().copied().flatten()
 }
 
-/// What is known by this name.
+/// Workload of this name.
 ///
 /// # Errors
-/// When nothing is; the nearest name that is known comes with the error.
+/// When there is none; the nearest known name comes with the error.
 pub fn find(name: &str) -> Result<&'static WorkloadDefinition, ClassicsError> {
     let names = || known().map(|known| known.name);
     known()

@@ -40,7 +40,7 @@ impl ClassicSpec {
         })
     }
 
-    /// What a report calls the workload: the name with what was set.
+    /// Label of the workload in reports: its name with the settings that were given.
     #[must_use]
     pub fn label(&self) -> String {
         let set = self.given.iter().map(|(key, value)| match value.as_str() {

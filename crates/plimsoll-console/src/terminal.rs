@@ -17,7 +17,7 @@ pub fn print_coloured(text: &str) {
     write_out(&printable_coloured(text));
 }
 
-/// What is printed while a command is a part of another one, instead of printing it.
+/// Output of a command that is a part of another one, kept instead of printed.
 static CAPTURED: Mutex<Option<String>> = Mutex::new(None);
 
 /// Does something and gives what it printed, which is not printed.
@@ -31,7 +31,7 @@ pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     (done, swap(None).unwrap_or_default())
 }
 
-/// What of the results could not be printed: the first failure.
+/// First failure to print results.
 static UNPRINTED: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
 /// The exit code of a program that is at its end with this one. Results that could not be printed are a
@@ -173,7 +173,7 @@ fn locked() -> MutexGuard<'static, Vec<ScreenRow>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What moves the cursor to the first row that is drawn and clears everything from there.
+/// Escape sequence that moves the cursor to the first drawn row and clears everything from there.
 fn erasing(drawn: &[ScreenRow]) -> String {
     if drawn.is_empty() {
         return String::new();

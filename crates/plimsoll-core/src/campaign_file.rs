@@ -47,7 +47,8 @@ pub struct CampaignFile {
 pub struct CampaignBuild {
     /// A command line for `sh`, run in the top directory of the sources.
     pub command: String,
-    /// What it makes, as paths below that directory. Workloads find each by its last name in `{target}`.
+    /// Files that the build makes, as paths below that directory. Workloads find each by its last
+    /// name in `{target}`.
     pub files: Vec<String>,
 }
 
@@ -86,7 +87,7 @@ pub struct CampaignTarget {
 pub struct CampaignWorkload {
     /// As on the command line.
     pub workload: String,
-    /// What reports call it, where not by its own name.
+    /// Name in reports, where not its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Length of the measured part of its trials, such as `30s`.

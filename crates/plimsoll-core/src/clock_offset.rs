@@ -22,7 +22,7 @@ pub struct ClockOffset {
 pub struct RoundTrip {
     /// Sent.
     pub sent: Nanos,
-    /// What the other clock showed.
+    /// Time that the other clock showed.
     pub theirs: Nanos,
     /// Answered.
     pub came: Nanos,

@@ -39,8 +39,8 @@ pub enum ComparisonMetric {
 }
 
 impl ComparisonMetric {
-    /// What is compared beside the one metric of a workload, in the order of reports. Never the metric of
-    /// a workload, so that no exit code depends on them.
+    /// Metrics compared beside the one metric of a workload, in the order of reports. Never the
+    /// metric of a workload, so that no exit code depends on them.
     pub const SECONDARY: [ComparisonMetric; 6] = [
         ComparisonMetric::P99Response,
         ComparisonMetric::P999Response,
@@ -206,7 +206,7 @@ pub struct RatioEstimate {
     pub high: f64,
 }
 
-/// What a system served of an open load, over the trials of one arm.
+/// Offered and served load of a system in an open loop, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -275,10 +275,10 @@ pub struct ArmComparison {
     pub noise_floor: Option<f64>,
     /// Blocks that would be needed for a verdict, when inconclusive and computable.
     pub blocks_needed: Option<u32>,
-    /// What the base served of an open loop, when one of both was overloaded in some block.
+    /// Offered and served load of the base, when one of both was overloaded in some block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_carried: Option<OverloadStats>,
-    /// What the arm served of it.
+    /// Offered and served load of the arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm_carried: Option<OverloadStats>,
 }

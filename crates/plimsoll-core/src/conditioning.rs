@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done to every system before the first block, so that trials find it as it is after hours of
-//! use, and what came of it.
+//! Conditioning of every system before the first block, so that trials find it as it is after hours
+//! of use, and its results.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Nanos, clock_duration, duration, rate, signed_percent, size};
 
-/// What was asked for, and, as far as it is known, what came of it.
+/// The requested conditioning and, as far as known, its results.
 ///
-/// The manifest holds the question. The answers are events of the run; who reads a run folder finds
-/// them here.
+/// The manifest holds the request. The results are events of the run; a reader of a run folder
+/// finds them here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub struct SystemConditioning {
     /// The longest time in which each system is to become steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_within: Option<Nanos>,
-    /// What was done, in its order.
+    /// Steps that were done, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<SystemConditioningResult>,
 }
@@ -53,7 +53,7 @@ pub struct SystemConditioningResult {
     pub arm: String,
     /// Label of the workload.
     pub workload: String,
-    /// What was done.
+    /// The step.
     pub step: SystemConditioningStep,
 }
 
@@ -97,7 +97,7 @@ pub enum SystemConditioningStep {
     SteadyAgain(SteadyStateResult),
 }
 
-/// What was written before a system was measured.
+/// Data written before a system was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -126,7 +126,7 @@ impl PreconditioningResult {
     }
 }
 
-/// What is said of a system that was to become steady.
+/// Verdict on a system that was to become steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -144,15 +144,15 @@ pub enum SteadyStateVerdict {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SteadyStateResult {
-    /// What is said of it.
+    /// The verdict.
     pub verdict: SteadyStateVerdict,
     /// How long the workload was played.
     pub after: Nanos,
     /// Change of the level from the third quarter of that time to the last, as a fraction.
     pub change: f64,
-    /// What the size of the change is below, with a confidence of 95 %.
+    /// Upper bound of the size of the change, with a confidence of 95 %.
     pub at_most: f64,
-    /// What it had to be below.
+    /// Margin that the upper bound had to be below.
     pub margin: f64,
     /// The level of the last quarter: operations a second, or for an open loop the mean response time in
     /// nanoseconds.
@@ -210,7 +210,7 @@ pub struct SniaSteadyState {
     pub round: Nanos,
     /// Distance of the largest from the smallest, of the average.
     pub excursion: f64,
-    /// What the line through them falls or rises over the rounds, of the average.
+    /// Fall or rise of the line through the rounds, of the average.
     pub slope: f64,
     /// Whether both are small enough.
     pub is_steady: bool,
@@ -240,7 +240,7 @@ pub struct SystemConditioningStart {
     pub arm: String,
     /// Label of the workload.
     pub workload: String,
-    /// What is done, as people read it.
+    /// The step, as people read it.
     pub what: String,
 }
 

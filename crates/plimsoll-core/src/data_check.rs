@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of the data of a run: how much was written, read back, and found bad.
+//! Verification of the data of a run: how much was written, read back, and found bad.
 //!
 //! Found by the engine, kept in run folders, shown by the terminal and the report.
 
@@ -21,7 +21,7 @@ pub enum DataCheck {
     Always,
 }
 
-/// What is wrong with a block.
+/// Flaw of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +113,7 @@ pub struct BadBlocks {
     pub wrong: u64,
     /// An acknowledged write that is there in part.
     pub torn: u64,
-    /// What belongs elsewhere.
+    /// Data that belong elsewhere.
     pub misplaced: u64,
     /// An acknowledged write that is missing.
     pub stale: u64,
@@ -126,16 +126,16 @@ pub struct BadBlocks {
     /// Durable writes that are missing among others that are there.
     #[serde(default, skip_serializing_if = "is_none")]
     pub hole: u64,
-    /// What was written to another storage system.
+    /// Data that were written to another storage system.
     #[serde(default, skip_serializing_if = "is_none")]
     pub foreign: u64,
     /// Old versions that are back.
     #[serde(default, skip_serializing_if = "is_none")]
     pub zombie: u64,
-    /// What reads differently by another way.
+    /// Data that read differently by another way.
     #[serde(default, skip_serializing_if = "is_none")]
     pub diverged: u64,
-    /// What should be encrypted and is not.
+    /// Data that should be encrypted and are not.
     #[serde(default, skip_serializing_if = "is_none")]
     pub plaintext: u64,
 }
@@ -218,12 +218,12 @@ pub struct BadBlock {
     pub file: String,
     /// Byte offset of its first bad sector.
     pub offset: u64,
-    /// What is wrong with it; called `fault` in run folders since the first of them.
+    /// Its flaw; called `fault` in run folders since the first of them.
     #[serde(rename = "fault")]
     pub flaw: DataFlaw,
 }
 
-/// What the verification of the data of a trial gave.
+/// Result of the verification of the data of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

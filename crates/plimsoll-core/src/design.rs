@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the blocks of a comparison are designed for, the design that a pilot led to, and why they ended.
+//! Goal of the blocks of a comparison, the design that a pilot led to, and why the blocks ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Nanos, clock_duration};
 
-/// What was asked of the blocks before the first, and, as far as it is known, what came of it.
+/// The goal set for the blocks before the first one and, as far as known, the results.
 ///
-/// The manifest holds the question. The answers are events of the run; who reads a run folder finds
+/// The manifest holds the goal. The results are events of the run; a reader of a run folder finds
 /// them here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -21,7 +21,7 @@ pub struct BlockDesign {
     pub budget: Option<Nanos>,
     /// Blocks at the beginning whose noise decides on the others; 0 where nothing is left to decide.
     pub pilot_blocks: u32,
-    /// What the user set, which no design changes: options with their values.
+    /// Options that the user set, with their values; no design changes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
     /// The design.
@@ -46,7 +46,7 @@ impl BlockDesign {
         if left_out { self.pilot_blocks } else { 0 }
     }
 
-    /// What was asked, in words.
+    /// The goal, in words.
     #[must_use]
     pub fn question(&self) -> String {
         let wanted = match self.effect {
@@ -85,7 +85,7 @@ pub struct BlockDesignResult {
     pub effect: f64,
     /// Time that one block is expected to take.
     pub block_time: Nanos,
-    /// What is expected of it, as it was said before these trials.
+    /// Forecast of the result, as stated before these trials.
     pub forecast: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What machines did while a trial was measured: the evidence that explanations rest on.
+//! Activity of machines while a trial was measured: the evidence that explanations rest on.
 //!
 //! Everything is bounded: a machine with hundreds of processors or disks keeps its busiest ones.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::num::ratio;
 use crate::units::Nanos;
 
-/// What one machine did during a trial, by looks about one second apart.
+/// Activity of one machine during a trial, by looks about one second apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -118,7 +118,7 @@ impl LoadThreadUse {
     }
 }
 
-/// What the limit of memory of a group of processes did.
+/// Effect of the memory limit of a group of processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -131,20 +131,20 @@ pub struct MemoryLimitUse {
     pub read_again_bytes: u64,
 }
 
-/// What a group of processes may do on a disk in a second.
+/// Rate limit of a group of processes on a disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DiskLimit {
     /// The kernel's name of the disk.
     pub disk: String,
-    /// What is limited.
+    /// The limited quantity.
     pub what: DiskLimitKind,
     /// So much of it a second.
     pub per_s: u64,
 }
 
-/// What is limited on a disk.
+/// Limited quantity of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -290,7 +290,7 @@ impl DiskPauses {
     pub const LEAST: Nanos = Nanos(150_000_000);
 }
 
-/// What a disk did while so much was in flight.
+/// Work of a disk at one range of requests in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

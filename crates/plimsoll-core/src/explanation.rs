@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::num::round_u64;
 use crate::units::{self, Nanos};
 
-/// What may have limited a result. The order is that in which they are listed: what held the rate down
-/// comes before what was only present, and what makes others appear before these (a page cache lets a
-/// client run at full speed; a slow link fills queues).
+/// Cause that may have limited a result. The order is that of lists: causes that held the rate down
+/// come before causes that were only present, and causes that make others appear before these (a
+/// page cache lets a client run at full speed; a slow link fills queues).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -163,7 +163,7 @@ impl ExplanationCause {
 pub enum ExplanationStrength {
     /// Interleaved trials with and without it differ.
     Cause,
-    /// What was seen is what it would look like; something else may look the same.
+    /// The evidence looks as it would with this cause; another cause may look the same.
     ConsistentWith,
 }
 
@@ -178,7 +178,7 @@ impl ExplanationStrength {
     }
 }
 
-/// What a figure of evidence measures.
+/// Unit of a figure of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -220,11 +220,11 @@ impl EvidenceUnit {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceFigure {
-    /// What was measured.
+    /// The measured quantity.
     pub figure: String,
     /// Its value: of several trials the median one.
     pub value: f64,
-    /// What the value measures.
+    /// Unit of the value.
     pub unit: EvidenceUnit,
     /// The limit that decided; absent for figures that only describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,12 +284,12 @@ impl EvidenceFigure {
     }
 }
 
-/// What may have limited one arm under one workload.
+/// Cause that may have limited one arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CauseExplanation {
-    /// What.
+    /// The cause.
     pub cause: ExplanationCause,
     /// Which server, disk or node; empty where there is only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -311,7 +311,7 @@ pub struct CauseExplanation {
 pub struct UnknownCause {
     /// Which.
     pub cause: ExplanationCause,
-    /// What is missing.
+    /// The missing evidence.
     pub why: String,
 }
 
@@ -324,11 +324,11 @@ pub struct ArmExplanations {
     pub workload: String,
     /// Label of the arm.
     pub arm: String,
-    /// What was found, surest first, then in the order of causes.
+    /// Causes found, surest first, then in the order of causes.
     pub found: Vec<CauseExplanation>,
-    /// What was looked at and not found.
+    /// Causes looked for and not found.
     pub excluded: Vec<ExplanationCause>,
-    /// What could not be looked at.
+    /// Causes that could not be looked for.
     pub unknown: Vec<UnknownCause>,
 }
 

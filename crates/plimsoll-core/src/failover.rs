@@ -16,7 +16,7 @@ use crate::units::Nanos;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultInjection {
-    /// What is done.
+    /// The fault.
     pub fault: FaultKind,
     /// Into which server; absent: into another one in each block, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,8 +59,8 @@ impl FaultInjection {
     }
 }
 
-/// What a storage system is like during the trials of an entry, from before the measured part until after
-/// it.
+/// Condition of a storage system during the trials of an entry, from before the measured part until
+/// after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ pub struct StackCondition {
     /// The fault that one of its servers has meanwhile; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultKind>,
-    /// What else it is like; only where there is no such fault.
+    /// Other state of the system; only where there is no such fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StackConditionState>,
     /// Which server; absent: another one in each block, in turn.
@@ -78,7 +78,7 @@ pub struct StackCondition {
     pub settle_timeout: Nanos,
 }
 
-/// What a storage system without a fault can be busy with, or short of.
+/// State of a storage system without a fault: its background work, or a shortage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -163,7 +163,7 @@ impl StackCondition {
         }
     }
 
-    /// What is injected into a server for it: whoever is rebuilt was lost before.
+    /// Fault injected into a server for it: a server that is rebuilt was lost before.
     #[must_use]
     pub fn injected(&self) -> Option<FaultKind> {
         match self.state {
@@ -178,7 +178,7 @@ impl StackCondition {
         self.fault.is_none() && self.state.is_none()
     }
 
-    /// What a system in it is, after "while".
+    /// Name of the condition, to follow "while".
     #[must_use]
     pub fn name(&self) -> &'static str {
         match (self.state, self.fault) {
@@ -212,7 +212,7 @@ pub enum FaultObserver {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultResult {
-    /// What was done.
+    /// The fault.
     pub fault: FaultKind,
     /// To which server.
     pub victim: String,
@@ -231,15 +231,15 @@ pub struct FaultResult {
     /// fault, where the rate is a share of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
-    /// What the observers saw; `beside` in the first run folders of 2.3.
+    /// Results of the observers; `beside` in the first run folders of 2.3.
     #[serde(default, alias = "beside", skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<ObserverResult>,
-    /// What the servers' cluster did about it, from the fault on, in order.
+    /// Reactions of the servers' cluster, from the fault on, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ClusterEvent>,
-    /// What the sessions felt.
+    /// Outage as the sessions saw it.
     pub outage: OutageResult,
-    /// What everything that was written was found to be afterwards.
+    /// Check of all written data afterwards.
     pub check: LedgerCheck,
 }
 
@@ -311,7 +311,7 @@ impl FaultResult {
     }
 }
 
-/// What an observer did from before a fault until after it.
+/// Result of an observer, from before a fault until after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

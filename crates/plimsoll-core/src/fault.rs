@@ -31,7 +31,7 @@ pub enum FaultKind {
     Flap,
     /// The server and the other servers cannot reach each other; all of them reach the client.
     Partition,
-    /// What the server sends arrives [`DELAY_MS`] later.
+    /// Packets that the server sends arrive [`DELAY_MS`] later.
     Delay,
     /// Of the packets that the server sends, [`LOSS_PERCENT`] of 100 are thrown away.
     Loss,
@@ -50,7 +50,7 @@ pub enum FaultKind {
     /// The server is lost and brought back, and while what it missed is being made good another one
     /// is lost.
     Double,
-    /// What the server does is moved to another one in good order, and moved back.
+    /// The service of the server is moved to another one in good order, and moved back.
     FailBack,
 }
 
@@ -60,7 +60,7 @@ pub const DELAY_MS: u32 = 50;
 /// How many of 100 packets are lost under [`FaultKind::Loss`].
 pub const LOSS_PERCENT: u32 = 5;
 
-/// What a machine is asked to do with a fault.
+/// Command to a machine about a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -133,7 +133,7 @@ impl FaultKind {
         }
     }
 
-    /// What it does, in one line.
+    /// Effect of the fault, in one line.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::{ComparisonMetric, RatioEstimate};
 
-/// What a gate says.
+/// Verdict of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
@@ -35,7 +35,7 @@ impl GateVerdict {
 pub struct GateRow {
     /// The workload, or a phase of it.
     pub workload: String,
-    /// What is compared.
+    /// The compared metric.
     pub metric: ComparisonMetric,
     /// Of the reference, in the units of the metric.
     pub reference_value: f64,
@@ -45,19 +45,19 @@ pub struct GateRow {
     pub ratio: Option<RatioEstimate>,
     /// Blocks in which both have a value.
     pub blocks: u32,
-    /// What the row says.
+    /// Verdict of the row.
     pub verdict: GateVerdict,
     /// Why, or what would settle it; may be empty.
     pub reason: String,
 }
 
-/// What a gate found.
+/// Result of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateOutcome {
-    /// What the candidate is.
+    /// Name of the candidate.
     pub candidate: String,
-    /// What it is compared with.
+    /// Name of the reference that it is compared with.
     pub reference: String,
     /// The smallest worsening that matters, as a fraction.
     pub effect: f64,

@@ -62,7 +62,7 @@ impl fmt::Display for LedgerDurability {
     }
 }
 
-/// What a ledger is about: its first entry.
+/// Header of a ledger: its first entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerHeader {
     /// Of the file.
@@ -82,7 +82,7 @@ pub struct LedgerHeader {
 pub struct LedgerTarget {
     /// Its number in stamps.
     pub number: u32,
-    /// What the user calls it.
+    /// Name that the user gave it.
     pub name: String,
 }
 
@@ -124,7 +124,7 @@ pub struct LedgerWriteIntent {
     pub intended_at: Nanos,
 }
 
-/// What became of an operation.
+/// Outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerCompletionStatus {
     /// Acknowledged.
@@ -165,11 +165,11 @@ pub struct LedgerBadBlock {
     pub session: u32,
     /// Its first bad sector.
     pub offset: u64,
-    /// What is wrong.
+    /// Its flaw.
     pub flaw: DataFlaw,
 }
 
-/// What a check read, so that the next one knows when an older version is back.
+/// Version that a check read, so that the next check knows when an older version is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerObservation {
     /// Whose block it is.
@@ -183,7 +183,7 @@ pub struct LedgerObservation {
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerEntry {
-    /// What it is about.
+    /// The header.
     Campaign(LedgerHeader),
     /// A target.
     Target(LedgerTarget),
@@ -215,7 +215,7 @@ pub enum LedgerEntry {
     },
 }
 
-/// What a writer of a ledger did.
+/// Account of the work of a writer of a ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -232,7 +232,7 @@ pub struct LedgerAccount {
     pub given_up: u64,
     /// How often a session had to open its file or device again.
     pub reopened: u64,
-    /// What was read while it ran and should not have been.
+    /// Bad blocks read while it ran.
     pub bad: BadBlocks,
     /// Longest time that it took to make entries of the ledger durable: outages cannot be measured more
     /// exactly.
@@ -269,7 +269,7 @@ impl fmt::Display for LedgerAccount {
     }
 }
 
-/// What a check of everything in a ledger found.
+/// Result of a check of everything in a ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -339,7 +339,7 @@ const STOPPING: Nanos = Nanos(500_000_000);
 pub struct LedgerProbes {
     /// Who probed.
     pub sessions: Vec<OutageProbeSession>,
-    /// What became of each probe that was submitted.
+    /// Outcome of each probe that was submitted.
     pub probes: Vec<OutageProbe>,
     /// Intended start of the first probe, on the clock of the ledger.
     pub first_at: Nanos,
@@ -363,7 +363,7 @@ impl LedgerProbes {
                 reopened: 0,
             }),
             LedgerEntry::Probing(from, until) => {
-                // What was written before filled the blocks, and was no probe.
+                // Earlier writes filled the blocks and were no probes.
                 (self.first_at, self.length) = (*from, until.since(*from));
                 self.probes.clear();
                 self.open.clear();

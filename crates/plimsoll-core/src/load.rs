@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node is asked to do, what it reports, and how the results of all become one. This machine is a
+//! Tasks of a node, its reports, and how the results of all nodes become one. This machine is a
 //! node like any other.
 //!
-//! Every node plays the whole workload, so the load is as many times what one machine makes.
+//! Every node plays the whole workload, so the load is that of one machine times the number of
+//! nodes.
 
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ pub enum AgentTask {
         name: String,
         /// Where it works.
         target: NodeTarget,
-        /// What is written.
+        /// Seed of the written data.
         seed: Seed,
     },
     /// Play one trial.
@@ -60,14 +61,15 @@ pub enum AgentTask {
 pub struct AgentTrialTask {
     /// Which trial.
     pub trial: TrialId,
-    /// What is played.
+    /// The workload to play.
     pub entry: WorkloadEntry,
     /// Where.
     pub target: NodeTarget,
     /// Whether the directory that it names is made for this trial, in one that is there: removing files
     /// while a server is down may leave some of them, so no other trial could work there.
     pub fresh: bool,
-    /// What earlier trials wrote to: it is on the disks, and these are quiet, before this one begins.
+    /// Paths that earlier trials wrote to: the data are on the disks, and these are quiet, before
+    /// this trial begins.
     pub settle: Vec<PathBuf>,
     /// A directory that is not on the target, for programs.
     pub scratch: Option<PathBuf>,
@@ -93,7 +95,7 @@ pub struct AgentTrialTask {
     pub peers: Vec<String>,
 }
 
-/// What a node reports of its task, in order. The task is over with [`AgentEvent::Played`],
+/// Event that a node reports of its task, in order. The task is over with [`AgentEvent::Played`],
 /// [`AgentEvent::Proved`], [`AgentEvent::Ended`] or [`AgentEvent::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -105,7 +107,7 @@ pub enum AgentEvent {
         /// How long that took.
         took: Nanos,
     },
-    /// What a reader of the result should know.
+    /// A note for readers of the result.
     Note(String),
     /// A phase of a series is laid out; it waits for the instant at which all start it.
     PhaseReady,
@@ -113,11 +115,11 @@ pub enum AgentEvent {
     Second(TrialInterval),
     /// The trial is over.
     Played(Box<AgentTrialResult>),
-    /// What is wrong with the target, if anything is.
+    /// The failure of the target, if it has one.
     Proved(Option<AgentFailure>),
     /// A recording begins.
     Recording(Box<CaptureHeader>),
-    /// What was recorded, and what the recording has come to.
+    /// Recorded data, and statistics of the recording so far.
     Recorded(Box<CaptureBatch>, Box<CaptureStats>),
     /// The recording is over.
     Ended(Box<CaptureStats>),
@@ -131,9 +133,9 @@ pub enum AgentEvent {
 pub struct AgentFailure {
     /// Of what kind it is.
     pub kind: AgentFailureKind,
-    /// What happened, as a sentence.
+    /// The failure, as a sentence.
     pub text: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub hint: Option<String>,
 }
 
@@ -143,7 +145,7 @@ pub struct AgentFailure {
 pub enum AgentFailureKind {
     /// A failure of the machine, or of this program.
     Failed,
-    /// What was asked for cannot be done.
+    /// The request cannot be carried out.
     Usage,
     /// Data were lost or changed.
     BadData,
@@ -177,7 +179,7 @@ impl AgentEvent {
     }
 }
 
-/// What a node did in a trial.
+/// Result of a node in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTrialResult {
@@ -288,7 +290,7 @@ fn add_phases(pooled: &mut Vec<PhaseResult>, own: Vec<PhaseResult>) {
 
 fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
     let wall = sum.wall.max(phase.wall);
-    // What is counted by second was counted over each node's own time.
+    // Values per second were counted over each node's own time.
     let counted = |one: &PhaseResult| one.value * one.wall.as_secs_f64();
     let both = counted(sum) + counted(&phase);
     sum.stats.merge(&phase.stats);

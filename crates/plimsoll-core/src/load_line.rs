@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::op::OpKind;
 use crate::units::{self, Nanos};
 
-/// What is searched, and how; fixed before the first trial.
+/// Goal of a search, and how it searches; fixed before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -32,22 +32,22 @@ pub struct LoadLineGoal {
     pub sustained: Nanos,
     /// Most time of all trials of a search.
     pub budget: Nanos,
-    /// What a target costs per hour, by what was given on the command line.
+    /// Cost of a target per hour, by target as given on the command line.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, f64>,
-    /// What the workload at a multiple of 1 stands for, where a target is asked whether it fits a use.
+    /// Requirement that a multiple of 1 represents, where a target is asked whether it fits a use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement: Option<LoadLineRequirement>,
 }
 
-/// What a use needs of its storage, and who says so.
+/// Requirement of a use on its storage, and its sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoadLineRequirement {
     /// Its name, such as `etcd`.
     pub name: String,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub about: String,
     /// The load at a multiple of 1, in words.
     pub load: String,
@@ -56,7 +56,7 @@ pub struct LoadLineRequirement {
     pub has_own_limits: bool,
     /// Where its figures come from.
     pub sources: Vec<LoadLineSource>,
-    /// What the figures leave open, a sentence each.
+    /// Questions that the figures leave open, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -84,13 +84,13 @@ pub struct LoadLineSlo {
     /// The operations it is about; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<OpKind>,
-    /// What of them is limited.
+    /// The limited quantity of these operations.
     pub quantity: LoadLineQuantity,
     /// The limit: nanoseconds of response time, or a share of operations.
     pub at_most: f64,
 }
 
-/// What a limit is about.
+/// Quantity that a limit is about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -136,7 +136,7 @@ pub struct LoadLineRequest {
     pub is_continued: bool,
 }
 
-/// What one limit saw of the operations of a stretch of a trial.
+/// Figures of one limit for the operations of a stretch of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -158,7 +158,7 @@ impl LoadLineBatch {
     }
 }
 
-/// What one limit saw of a trial: batches of equal length, in order.
+/// Reading of one limit in a trial: batches of equal length, in order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -167,12 +167,12 @@ pub struct LoadLineReading {
     pub batches: Vec<LoadLineBatch>,
 }
 
-/// What a trial was for, and what the limits saw of it.
+/// Request that a trial served, and the readings of the limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoadLineRecord {
-    /// What was asked for.
+    /// The request.
     pub request: LoadLineRequest,
     /// By limit, in the order of the goal.
     pub readings: Vec<LoadLineReading>,
@@ -195,7 +195,7 @@ impl LoadLineSlo {
         }
     }
 
-    /// What it limits, of these operations: nanoseconds, or a share.
+    /// Value of the limited quantity for these operations: nanoseconds, or a share.
     #[must_use]
     pub fn value(&self, response: &Histogram, errors: u64) -> f64 {
         match self.quantity {
@@ -214,7 +214,7 @@ impl LoadLineSlo {
         }
     }
 
-    /// What it limits: `read p99`.
+    /// The limited quantity: `read p99`.
     #[must_use]
     pub fn subject(&self) -> String {
         let quantity = match self.quantity {

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct MappingFile {
     /// The table: CSV, JSON or Parquet; from the folder of this file. The first key of the file.
     pub recording: String,
-    /// What separates the columns of a CSV (default: what its first line shows).
+    /// Separator of the columns of a CSV (default: the one that its first line shows).
     pub separator: Option<MappingSeparator>,
-    /// What numbers of a CSV have before their fraction (default: a point).
+    /// Decimal separator of the numbers of a CSV (default: a point).
     pub decimal: Option<MappingDecimal>,
     /// When a row was made.
     pub time: MappingTime,
@@ -26,7 +26,7 @@ pub struct MappingFile {
     pub column: Vec<MappingColumn>,
 }
 
-/// What separates the columns of a CSV.
+/// Separator of the columns of a CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum MappingSeparator {
@@ -41,7 +41,7 @@ pub enum MappingSeparator {
     Tab,
 }
 
-/// What numbers have before their fraction.
+/// Decimal separator of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum MappingDecimal {
@@ -137,7 +137,7 @@ pub struct MappingLong {
     pub value: String,
 }
 
-/// What a column is.
+/// Description of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -146,7 +146,7 @@ pub struct MappingColumn {
     pub name: String,
     /// The disk, where the table has a column for each (default: that of the row).
     pub device: Option<String>,
-    /// What it counts.
+    /// The metric it counts.
     pub metric: MappingMetric,
     /// How it counts.
     pub kind: MappingKind,
@@ -156,7 +156,7 @@ pub struct MappingColumn {
     pub unit: MappingUnit,
 }
 
-/// What is counted.
+/// Metric that a column counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -258,7 +258,7 @@ pub enum MappingUnit {
     Share,
 }
 
-/// What a figure is measured in.
+/// Dimension of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingDimension {
     /// Operations.
@@ -270,7 +270,7 @@ pub enum MappingDimension {
 }
 
 impl MappingMetric {
-    /// What it is measured in.
+    /// Dimension of the metric.
     #[must_use]
     pub fn dimension(self) -> MappingDimension {
         use MappingMetric::{

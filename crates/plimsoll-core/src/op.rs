@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::units::Nanos;
 
-/// What an operation does. The names are those of reports and files.
+/// Kind of operation. The names are those of reports and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -111,10 +111,10 @@ impl fmt::Display for OpKind {
     }
 }
 
-/// What a workload asks for: pure data, no buffers, no file descriptors.
+/// Request of a workload: pure data, no buffers, no file descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpRequest {
-    /// What to do.
+    /// Kind of operation.
     pub kind: OpKind,
     /// Which file of the target: 0 where there is one, else its number there.
     pub file: u32,
@@ -130,7 +130,7 @@ pub struct OpRequest {
 /// One finished operation.
 #[derive(Debug, Clone, Copy)]
 pub struct OpSample {
-    /// What was asked.
+    /// The request.
     pub request: OpRequest,
     /// When it was submitted to the engine.
     pub submitted_at: Nanos,
@@ -167,7 +167,7 @@ impl OpSample {
 /// together and seen to have ended together: each counts as if it were alone, at the cost of one.
 #[derive(Debug, Clone, Copy)]
 pub struct OpSampleBatch {
-    /// What was done.
+    /// Kind of operation.
     pub kind: OpKind,
     /// When they were meant to start.
     pub intended_at: Nanos,
@@ -241,7 +241,7 @@ impl OpSampleBatch {
 pub struct TraceAccess {
     /// When it began, from the start of the trace.
     pub at: Nanos,
-    /// What it was.
+    /// Kind of operation.
     pub kind: OpKind,
     /// Where.
     pub offset: u64,

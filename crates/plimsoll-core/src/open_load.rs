@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of the requests of an open loop over time: how many were due, and how many had ended.
+//! Progress of the requests of an open loop over time: how many were due, and how many had ended.
 //!
-//! Whoever offers more than is served leaves a backlog that grows. The end alone does not
-//! show that: a pause just before it leaves one, too. So both are counted in steps of time, few enough
-//! to be kept with every trial.
+//! A load above the served rate leaves a backlog that grows. The end alone does not show that: a
+//! pause just before it leaves one, too. So both are counted in steps of time, few enough to be
+//! kept with every trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +54,9 @@ impl OpenLoad {
     /// So many requests were due at `at`, from the start of the measured part.
     #[inline]
     pub fn due_at(&mut self, at: Nanos, requests: u64) {
-        // What follows a late operation, such as its sync, is due when that ends, which may be after the
-        // planned end. Counted, it would make steps so long that an overload of a short trial hides in them.
+        // Requests that follow a late operation, such as its sync, are due when it ends, which may
+        // be after the planned end. Counted, they would make steps so long that an overload of a
+        // short trial hides in them.
         if self.length.is_some_and(|length| at >= length) {
             return;
         }

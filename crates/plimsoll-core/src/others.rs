@@ -19,7 +19,7 @@ const DECIDING_CPU_SHARE: f64 = 0.25;
 /// The same of a disk, which may still be at the work of the trial before.
 const DECIDING_DISK_SHARE: f64 = 0.5;
 
-/// What others did in a stretch of time.
+/// Activity of other programs and machines in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -119,8 +119,8 @@ impl NeighbourUse {
         self
     }
 
-    /// What of it disturbs a measurement, in words: `other processes used 71 % of the CPUs and 40 % of
-    /// vda`; `None` on a quiet machine.
+    /// Activity that disturbs a measurement, in words: `other processes used 71 % of the CPUs and
+    /// 40 % of vda`; `None` on a quiet machine.
     #[must_use]
     pub fn disturbance(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -149,7 +149,8 @@ impl NeighbourUse {
         })
     }
 
-    /// What of it may have decided in place of the storage, in words: `other programs took 66 % of the CPUs`.
+    /// Activity that may have decided in place of the storage, in words: `other programs took 66 %
+    /// of the CPUs`.
     #[must_use]
     pub fn decides(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);

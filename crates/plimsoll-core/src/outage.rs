@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outages: how long storage did not answer probes at a steady rate.
 //!
-//! What goes in are probes: small reads and writes, each with the time it was meant to start. A
-//! probe that had to wait because storage stalled keeps that time, so a stall cannot hide behind a
-//! prober that stalled with it. Nothing here knows a clock or a file: the probes come from a
-//! ledger, from a simulation or from a test.
+//! The input is probes: small reads and writes, each with the time it was meant to start. A probe
+//! that had to wait because storage stalled keeps that time, so a stall cannot hide behind a prober
+//! that stalled with it. Nothing here knows a clock or a file: the probes come from a ledger, from
+//! a simulation or from a test.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ const BINS_PER_S: usize = 10;
 /// With fewer probes per bin than this, an empty one says nothing.
 const PROBES_PER_BIN_MIN: f64 = 2.0;
 
-/// What share of the rate before the fault has to be there again for the brown-out to be over.
+/// Share of the rate before the fault that has to be reached again for the brown-out to be over.
 const RESTORED: f64 = 0.9;
 
 /// And for how long.
@@ -251,7 +251,7 @@ fn longest(sessions: &[SessionOutage]) -> Option<Nanos> {
         .map(|stall| stall.from)
 }
 
-/// What is gathered of a session.
+/// Observations of a session.
 struct Felt<'a> {
     session: &'a OutageProbeSession,
     writes: Vec<Nanos>,

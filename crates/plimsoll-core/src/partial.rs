@@ -15,7 +15,7 @@ use crate::op::OpKind;
 
 /// Shortest and longest step of the load over time, seconds; a step divides a day.
 const STEP_S: (u64, u64) = (60, 86_400);
-/// What it is when nobody says: what sar records.
+/// Default step, seconds: that of sar.
 pub const STEP_DEFAULT_S: u64 = 600;
 
 /// Most devices of one recording.
@@ -27,7 +27,7 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Most sentences of a recording.
 const NOTES_MAX: usize = 32;
 
-/// What is asked of every recording. Partial results of different settings are not merged.
+/// Settings that apply to every recording. Partial results of different settings are not merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -112,7 +112,7 @@ pub enum PartialLine {
 pub struct PartialHeader {
     /// Version of the format.
     pub format: FormatVersion,
-    /// What was asked of every recording.
+    /// Settings that apply to every recording.
     pub settings: PoolSettings,
 }
 
@@ -127,7 +127,7 @@ pub struct PartialEnd {
     pub sha256: String,
 }
 
-/// What is kept of one recording.
+/// Summary of one recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -135,9 +135,9 @@ pub struct RecordingSummary {
     /// SHA-256 over the content of its files, in hexadecimal digits: by this it is known, whatever it
     /// is called.
     pub sha256: String,
-    /// What it was called when it was read.
+    /// Its name when it was read.
     pub name: String,
-    /// What kind of recording it is.
+    /// Kind of recording.
     pub format: String,
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
@@ -158,10 +158,10 @@ pub struct RecordingSummary {
     pub interval_rates: Histogram,
     /// The load of all devices over time; nothing without a date.
     pub steps: RecordingSteps,
-    /// What only requests show.
+    /// Figures that only requests show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestsSummary>,
-    /// What the reader should know, as sentences.
+    /// Notes for the reader, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -188,7 +188,7 @@ impl CounterTotal {
     }
 }
 
-/// What was counted of a device. What was not recorded is absent.
+/// Counts of a device. Counts that were not recorded are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -264,7 +264,7 @@ impl CounterTotals {
     }
 }
 
-/// What is kept of one device of a recording.
+/// Summary of one device of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -277,7 +277,7 @@ pub struct DeviceSummary {
     pub intervals_dropped: u64,
     /// Operations per second of the busiest interval, in thousandths.
     pub peak_milli_ops_per_s: u64,
-    /// What was counted.
+    /// The counts.
     pub totals: CounterTotals,
 }
 
@@ -301,7 +301,7 @@ pub struct RecordingSteps {
     pub device_ns: Vec<u64>,
 }
 
-/// What only requests show.
+/// Figures that only requests show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -486,7 +486,7 @@ mod tests {
             damage(&mut summary);
             assert!(summary.check().is_err(), "case {case}");
             summary.shorten();
-            // What is only too long is made to fit.
+            // A summary that is only too long is made to fit.
             assert_eq!(summary.check().is_ok(), case > 3, "case {case}");
         }
     }

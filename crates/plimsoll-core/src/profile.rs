@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is found in a recording, as it is printed and kept: averages, spread, bursts, its devices
-//! side by side, and what only recorded requests show.
+//! Findings in a recording, as printed and kept: averages, spread, bursts, its devices side by
+//! side, and figures that only recorded requests show.
 //!
 //! Data only. A profile describes; it is not played (that is [`crate::model::WorkloadModel`]).
 
@@ -74,7 +74,7 @@ pub struct DirectionProfile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherProfile {
-    /// What: `flushes`, `discards`, `discarded bytes`, `merged reads`, `merged writes`.
+    /// Its name: `flushes`, `discards`, `discarded bytes`, `merged reads`, `merged writes`.
     pub what: String,
     /// How many per second.
     pub per_s: ProfileAverage,
@@ -82,7 +82,7 @@ pub struct OtherProfile {
     pub is_bytes: bool,
 }
 
-/// What the queue figure was made of.
+/// Source of the queue figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueSource {
@@ -105,7 +105,7 @@ pub struct QueueDepthProfile {
     pub standard_error: Option<f64>,
 }
 
-/// What is found in one disk of a recording.
+/// Findings in one disk of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskProfile {
@@ -127,7 +127,7 @@ pub struct DiskProfile {
     pub bytes_per_s: Option<ProfileAverage>,
     /// Reads, then writes; those of which operations or bytes were recorded.
     pub directions: Vec<DirectionProfile>,
-    /// What else was counted and is part of no load that is played: flushes, discards, merges.
+    /// Other counts that are part of no load that is played: flushes, discards, merges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherProfile>,
     /// Share of the time with something in flight, 0..=1.
@@ -143,7 +143,7 @@ pub struct DiskProfile {
     /// The figures over time in at most [`DiskProfile::POINTS_MAX`] steps, those with a gap as two points or
     /// more; from the first of `from`.
     pub points: Vec<ProfilePoint>,
-    /// What only recorded requests show.
+    /// Figures that only recorded requests show.
     pub requests: Option<RequestsProfile>,
 }
 
@@ -153,7 +153,7 @@ pub struct DiskProfile {
 pub struct RecordingProfile {
     /// The recording, as it was named on the command line.
     pub recording: String,
-    /// What kind of recording it is, such as `PCP archive, version 2`.
+    /// Kind of recording, such as `PCP archive, version 2`.
     pub format: String,
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
@@ -161,7 +161,7 @@ pub struct RecordingProfile {
     pub devices: DeviceRanking,
     /// One of them.
     pub profile: DiskProfile,
-    /// What the reader should know, as sentences.
+    /// Warnings for the reader, as sentences.
     pub warnings: Vec<String>,
 }
 

@@ -105,9 +105,9 @@ pub struct DeviceCounterSample {
     /// Its name: the kernel's, or of a volume or an array its user's; of a disk that is reached on
     /// several ways its world-wide name.
     pub name: String,
-    /// What it is made of.
+    /// Its composition.
     pub made: DeviceComposition,
-    /// What it had counted.
+    /// Its counters.
     pub counted: DiskCounters,
 }
 
@@ -123,7 +123,7 @@ impl DeviceCounterSample {
     }
 }
 
-/// What a machine is to record.
+/// Recording task of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureTask {
@@ -135,7 +135,7 @@ pub struct CaptureTask {
     pub interval: Option<Nanos>,
 }
 
-/// What is known of a recording when it begins.
+/// Facts about a recording that are known when it begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureHeader {
@@ -151,11 +151,11 @@ pub struct CaptureHeader {
     pub origin_unix_ns: u64,
 }
 
-/// What was recorded since the last time.
+/// Data recorded since the last batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CaptureBatch {
-    /// What the disks had counted at an instant, nanoseconds since 1970.
+    /// Counters of the disks at an instant, nanoseconds since 1970.
     Counters(u64, Vec<DeviceCounterSample>),
     /// Requests that are known by now.
     Requests(Vec<TraceRequest>),
@@ -223,7 +223,7 @@ impl From<TraceRequest> for TraceRequestTuple {
     }
 }
 
-/// What recording has come to.
+/// Statistics of a recording so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureStats {
@@ -239,7 +239,7 @@ pub struct CaptureStats {
     pub bytes: u64,
     /// Events that found no room in the kernel's buffers.
     pub lost: u64,
-    /// What was odd about the requests, or the clock, as sentences.
+    /// Oddities of the requests, or of the clock, as sentences.
     pub odd: Vec<String>,
     /// From the beginning on.
     pub length: Nanos,

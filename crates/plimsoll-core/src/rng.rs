@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::num::to_usize;
 
-/// What a manifest calls this generator.
+/// Name of this generator in a manifest.
 pub const GENERATOR: &str = "xoshiro256++ 1.0, SplitMix64 seeding";
 
 /// The root of all randomness of a run. Printed and recorded, so that the run can be repeated.

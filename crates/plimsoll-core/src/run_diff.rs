@@ -14,11 +14,11 @@ pub struct RunDiff {
     pub before: RunDiffSide,
     /// The later run.
     pub after: RunDiffSide,
-    /// What is not the same around them.
+    /// Facts around them that differ.
     pub surroundings: Vec<RunDiffFact>,
     /// Each result that both have.
     pub results: Vec<RunDiffRow>,
-    /// What only one of them has, in words.
+    /// Results that only one of them has, in words.
     pub unmatched: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct RunDiffFact {
     pub after: String,
 }
 
-/// What a difference between two runs is measured against.
+/// Basis that a difference between two runs is measured against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -72,7 +72,7 @@ pub struct RunDiffRow {
     pub arm: String,
     /// The metric.
     pub metric: ComparisonMetric,
-    /// What it is measured against.
+    /// Basis of the difference.
     pub basis: RunDiffBasis,
     /// In the earlier run: geometric mean of the values, or of their ratios to the base.
     pub before: f64,

@@ -42,7 +42,7 @@ pub struct RunExportDocument {
     pub verdicts: Vec<RunExportVerdict>,
     /// Trials that ended, in the order they ran, with their seconds.
     pub trials: Vec<RunExportTrial>,
-    /// What a reader should know.
+    /// Warnings for readers.
     pub warnings: Vec<RunExportWarning>,
 }
 
@@ -66,7 +66,7 @@ pub struct RunExportFinding {
 pub struct RunExportArm {
     /// Its name.
     pub name: String,
-    /// What was given on the command line.
+    /// The target, as given on the command line.
     pub target: String,
     /// Description, in one line.
     pub description: String,
@@ -234,7 +234,7 @@ pub struct RunExportTimes {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunExportWarning {
-    /// What it is about; empty for the whole run.
+    /// Subject of the warning; empty for the whole run.
     pub about: String,
     /// The sentence.
     pub text: String,

@@ -56,7 +56,7 @@ struct ModelOnly {
     model: Box<WorkloadModel>,
 }
 
-/// What one schema describes.
+/// File that one schema describes.
 struct DescribedFile {
     name: &'static str,
     /// `None` where the file does not say a version.
@@ -363,7 +363,7 @@ fn values(name: &str) -> Vec<Value> {
             let all = experiments(|name| name == "experiment.toml").into_iter();
             all.chain(examples_of("docs/repro.md")).collect()
         }
-        // What the report's tests exported.
+        // The export of the report's tests.
         "run-export" => {
             let text = read("crates/plimsoll-report/tests/snapshots/export.json.snap");
             let (_, exported) = text.split_once("\n---\n").unwrap();
@@ -519,7 +519,7 @@ fn every_kind_of_event_and_of_workload_is_among_the_values() {
             "{kind}"
         );
     }
-    // What was read is written as it was.
+    // The manifest and the events are written as they were read.
     let read: RunManifest = serde_json::from_value(manifest.clone()).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), manifest);
     for event in events {

@@ -8,7 +8,7 @@ use crate::units::{self, Nanos};
 /// Longest time that is taken: 31 years. Deadlines stay far from the end of the clock.
 const SECONDS_MAX: f64 = 1e9;
 
-/// What is wrong with a setting, as a sentence.
+/// Error of a setting, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// There is no such setting.
@@ -17,9 +17,9 @@ pub enum SettingError {
         hint(nearest.as_deref())
     )]
     Unknown {
-        /// What it was set of.
+        /// The owner of the setting.
         owner: String,
-        /// What was asked for.
+        /// The requested setting.
         setting: String,
         /// The most similar name that is known.
         nearest: Option<String>,
@@ -29,13 +29,13 @@ pub enum SettingError {
     /// The value cannot be used.
     #[error("invalid value '{value}' for {setting} of {owner}: {reason}")]
     Value {
-        /// What it was set of.
+        /// The owner of the setting.
         owner: String,
         /// The setting.
         setting: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
 }
@@ -51,11 +51,11 @@ pub fn hint(nearest: Option<&str>) -> String {
 pub struct SettingDefinition {
     /// Its name: that of the original program's option or variable, without dashes.
     pub name: &'static str,
-    /// What values mean.
+    /// Type and unit of its values.
     pub unit: SettingUnit,
     /// Its value when none is given, as a user would write it; empty: none.
     pub default: &'static str,
-    /// What it does, in a few words.
+    /// Its effect, in a few words.
     pub help: &'static str,
 }
 
@@ -80,7 +80,7 @@ pub const fn setting(
 pub struct SettingLevel {
     /// The value, as a user would write it.
     pub value: &'static str,
-    /// What a write that was acknowledged may lose at this value and not at a safer one; empty: nothing.
+    /// Loss that an acknowledged write risks at this value and not at a safer one; empty: none.
     pub risk: &'static str,
 }
 
@@ -111,7 +111,7 @@ pub const fn levels(setting: &'static str, levels: &'static [SettingLevel]) -> S
     SettingLevels { setting, levels }
 }
 
-/// What the values of a setting are.
+/// Type and unit of the values of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingUnit {
     /// Bytes; a number without a unit counts multiples of this many.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What makes writes durable on the way.
+/// Policy that makes writes durable while a workload goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

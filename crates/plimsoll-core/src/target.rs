@@ -83,7 +83,7 @@ impl fmt::Display for DeviceIdentity {
     }
 }
 
-/// What is known of a target before anything is measured on it.
+/// Facts about a target, found before anything is measured on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -92,7 +92,7 @@ pub struct TargetFacts {
     pub path: String,
     /// Mount point it lies on.
     pub mount_point: String,
-    /// What is mounted there.
+    /// Source of the mount.
     pub mount_source: String,
     /// Type of file system.
     pub file_system: String,
@@ -106,7 +106,7 @@ pub struct TargetFacts {
     pub free_bytes: u64,
     /// Alignment direct I/O needs; 0 where direct I/O does not work.
     pub direct_align_bytes: u32,
-    /// What the file system is spread over, where that is known: the targets of Lustre.
+    /// Storage targets that the file system is spread over, where known: the targets of Lustre.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<StorageTarget>,
     /// How files that are made there are spread over them, in words, or why that is not known.
@@ -133,7 +133,7 @@ impl TargetFacts {
         self.in_memory.as_deref().or(by_name)
     }
 
-    /// What it is, in one line: `ext4 on /dev/vda (virtio, 252 GiB, 70 GiB free)`.
+    /// Description in one line: `ext4 on /dev/vda (virtio, 252 GiB, 70 GiB free)`.
     #[must_use]
     pub fn line(&self) -> String {
         let size = |bytes: u64| crate::units::size(bytes as f64);
@@ -172,7 +172,7 @@ pub struct StorageTarget {
     pub is_away: bool,
 }
 
-/// What is known of the machine.
+/// Facts about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -2,7 +2,7 @@
 //! Text from files, nodes and programs, made safe to show: nobody's name moves the cursor, changes
 //! the terminal, or reorders what stands beside it.
 
-/// What stands in place of a character that is not shown.
+/// Replacement for a character that is not shown.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// Whether a character does something instead of being seen: a control character, a mark that

@@ -47,7 +47,7 @@ use plimsoll_core::load::EngineChoice;
 /// Reports a worker may have under way: as many seconds may pass while the controller is busy.
 const REPORTS_MAX: usize = 8;
 
-/// What is played.
+/// The workload that is played.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PhaseRunWorkload<'a> {
     Model(&'a WorkloadModel, &'a ModelExcerpt, &'a ReplayAddressSpace),
@@ -64,11 +64,11 @@ pub(crate) struct PhaseRun<'a> {
     pub(crate) options: &'a RunOptions,
     /// Whether the first worker that has done its work stops the counting of the others.
     pub(crate) stonewall: bool,
-    /// What is written where, if that is to be verified.
+    /// The registers of written blocks, if data are to be verified.
     pub(crate) registers: Option<&'a DataCheckRegisterSet>,
 }
 
-/// What one worker is.
+/// The role of one worker.
 enum WorkerRole<'a> {
     Model,
     Blocks(BlockIoWorkerContext<'a>),
@@ -171,7 +171,7 @@ impl PhaseRun<'_> {
     fn plan(&self) -> RunSchedule {
         let count = match self.body {
             PhaseRunWorkload::Model(..) => ThroughputWindow::ToLastEnd,
-            // What ends the work of a closed loop belongs to its time.
+            // The final operations of a closed loop belong to its time.
             PhaseRunWorkload::Blocks(blocks)
                 if blocks.groups.iter().any(|g| !g.finish.is_empty()) =>
             {
@@ -236,7 +236,7 @@ impl PhaseRun<'_> {
         drop(panics);
         match &outcome {
             Err(_) => shared.fail(),
-            // What has filled or broken the target for one has done so for all.
+            // A target that is full or broken for one worker is so for all.
             Ok(ended) if ended.end.gave_up.is_some() => shared.halt.store(true, Ordering::Relaxed),
             Ok(_) => {}
         }
@@ -480,7 +480,7 @@ impl Drop for OnPanic<'_> {
     }
 }
 
-/// What a worker plays on.
+/// The engine, name and limits of a worker.
 struct WorkerSetup<'a> {
     engine: &'a mut dyn IoEngine,
     name: String,
@@ -532,7 +532,7 @@ pub(crate) fn wake_in_time() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// What was missing from the start, where it kept all workers from doing anything.
+/// The file shortage that kept all workers from doing anything, if there was one.
 fn nothing_done(ended: &[WorkerRunResult]) -> Option<FileShortage> {
     if ended.iter().any(|worker| worker.end.done > 0) {
         return None;
@@ -544,7 +544,7 @@ fn nothing_done(ended: &[WorkerRunResult]) -> Option<FileShortage> {
     })
 }
 
-/// What workers share: how they start together and stop together.
+/// State shared by the workers: how they start together and stop together.
 struct Shared {
     gate: StartBarrier,
     halt: AtomicBool,

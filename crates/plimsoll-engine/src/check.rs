@@ -34,7 +34,7 @@ pub(crate) fn check_workload(ground: &OpenTarget, workload: &Workload) -> Result
     WorkloadChecker { ground, align }.workload(workload)
 }
 
-/// What is asked of a place.
+/// The target and the alignment that a workload is checked against.
 pub(crate) struct WorkloadChecker<'a> {
     pub(crate) ground: &'a OpenTarget,
     pub(crate) align: u32,
@@ -143,7 +143,7 @@ impl WorkloadChecker<'_> {
             }
             let workers = u64::from(group.workers);
             let each = u64::from(group.depth) * u64::from(blocks::len_max(group));
-            // What one worker may have at most; beyond it the engines lower the depth.
+            // Buffers of one worker are limited to this; beyond it the engines lower the depth.
             let each = each.min(POOL_BYTES_MAX.max(blocks::len_max(group).into()));
             threads += workers;
             buffer_bytes = buffer_bytes.saturating_add(workers.saturating_mul(each));
@@ -373,7 +373,7 @@ fn fault_of_work(work: BlockIoStopCondition) -> Option<String> {
     .then(|| "its work is 0 operations or bytes: give at least 1, or a time".into())
 }
 
-/// What has begun only when everything is over would be missing without a word.
+/// A group that begins only when everything is over would silently be missing.
 ///
 /// # Errors
 /// Names the first group whose delay is not shorter than `length`.

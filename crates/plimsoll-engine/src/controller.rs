@@ -39,7 +39,7 @@ pub(crate) enum ThroughputWindow {
     ToLastEnd,
 }
 
-/// What was planned.
+/// The planned times of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunSchedule {
     pub(crate) warmup: Nanos,
@@ -177,14 +177,14 @@ impl<'a> RunController<'a> {
         if left >= SLIVER || stats.ops() > 0 {
             (self.on_interval)(TrialInterval {
                 start: Nanos(self.next * step.0),
-                // What ended in a second that was passed on without it is reported later.
+                // Operations of a second that was passed on without them are reported later.
                 length: left.max(Nanos(1)),
                 stats,
             });
         }
     }
 
-    /// What the run gave, given the workers' accounts and whether it was asked to stop.
+    /// The result of the run, given the workers' accounts and whether it was asked to stop.
     pub(crate) fn outcome(mut self, ended: Vec<WorkerRunResult>, stopped: bool) -> RunResult {
         let RunSchedule {
             warmup,

@@ -24,7 +24,7 @@ struct CpuTime {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ThreadCpuTimes(BTreeMap<u32, CpuTime>);
 
-/// What `threads` (ids) of this process have used so far. Threads that have ended are left out.
+/// CPU time of `threads` (ids) of this process so far. Threads that have ended are left out.
 pub(crate) fn of_threads(threads: &[u32]) -> ThreadCpuTimes {
     let time = |thread: &u32| Some((*thread, of_thread(*thread)?));
     ThreadCpuTimes(threads.iter().filter_map(time).collect())

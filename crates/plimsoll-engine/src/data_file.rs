@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers do to one file that is their own or shared, and not one of a tree.
+//! Operations of workers on one file that is their own or shared, and not one of a tree.
 
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ pub(crate) fn append(file: &OwnedFd, bytes: &[u8]) -> Result<u64, Errno> {
 /// what it holds; the file itself stays open for those who work on it still.
 pub(crate) fn close(file: &OwnedFd) -> Result<u64, Errno> {
     let second = rustix::io::dup(file)?;
-    // What close itself reports is not seen; a failed write-back shows at the fsync.
+    // Errors of close itself are not seen; a failed write-back shows at the fsync.
     drop(second);
     Ok(0)
 }

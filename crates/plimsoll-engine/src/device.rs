@@ -113,7 +113,7 @@ fn holds_data(
     (bytes, samples): (u64, usize),
     seed: Seed,
 ) -> Result<bool, EngineError> {
-    // What was read before must not answer for the device.
+    // Pages of earlier reads must not answer for the device.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let blocks = (bytes / SAMPLE_BYTES as u64).max(1);
     let mut rng = Rng::new(seed.derive("samples", 0));

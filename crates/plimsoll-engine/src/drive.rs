@@ -59,14 +59,14 @@ const SPIN_MAX: Nanos = Nanos(200_000);
 /// another later on, it ends with what was measured.
 const HOPELESS: u64 = 100;
 
-/// What a checked read is to replace: no stamp, and not the zeros of a hole.
+/// The fill byte that a checked read is to replace: no stamp, and not the zeros of a hole.
 const UNREAD: u8 = 0xa5;
 
-/// What a source hears of operations that were still in flight when waiting was given up.
+/// The error a source gets for operations still in flight when waiting was given up.
 const ETIMEDOUT: i32 = rustix::io::Errno::TIMEDOUT.raw_os_error();
 /// Recorded for transfers cut short.
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
-/// What a full target says.
+/// The errors of a full target.
 const ENOSPC: i32 = rustix::io::Errno::NOSPC.raw_os_error();
 const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 
@@ -117,16 +117,16 @@ impl DriverLimits<'_> {
 pub struct DriverAbort {
     /// When it was seen.
     pub at: Nanos,
-    /// What failed.
+    /// The failure.
     pub cause: DriverAbortCause,
 }
 
-/// What a drive was given up for.
+/// The failure for which a drive was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverAbortCause {
     /// Operations that failed.
     Operation {
-        /// What was being done.
+        /// The kind of the operation.
         kind: OpKind,
         /// Where.
         offset: u64,
@@ -607,7 +607,7 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
         // After a stop only what had hung before it is a failure; the rest was given no time.
         let patience = if interrupted { HUNG } else { Nanos(0) };
         self.give_up(at, patience);
-        // What became due while an interrupted run was ending is nobody's failure.
+        // Requests that became due while an interrupted run was ending are no failures.
         let is_cut = interrupted || self.is_spent;
         let due_before = if is_cut { self.asked_at } else { at };
         let recorder = &mut *self.recorder;

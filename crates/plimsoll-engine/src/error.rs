@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can end a run. Every text is a fragment that completes "failed to …".
+//! Errors that can end a run. Every text is a fragment that completes "failed to …".
 //!
 //! Failures of single operations are not here: they are counted in the statistics.
 
@@ -15,9 +15,9 @@ pub enum EngineError {
     /// A system call outside the measured operations failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done, with the path in it.
+        /// The action that failed, with the path in it.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The workload or the options cannot be carried out as given.
@@ -36,7 +36,7 @@ pub enum EngineError {
     Unsupported {
         /// The operation.
         kind: OpKind,
-        /// What the engine calls itself.
+        /// The engine's own name.
         engine: String,
     },
     /// A file set has no file that the next operation could use.
@@ -67,10 +67,10 @@ pub enum EngineError {
     Stopped(String),
 }
 
-/// What a file set could not give.
+/// A shortage of usable files in a file set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileShortage {
-    /// What was looked for.
+    /// The kind of file that was looked for.
     pub(crate) wanted: &'static str,
     /// Size of the file set.
     pub(crate) entries: u32,

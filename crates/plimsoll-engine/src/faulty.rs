@@ -18,7 +18,7 @@ use crate::engine::pretended_bytes;
 use crate::engine::{IoCompletion, IoEngine, UnsupportedOp};
 use crate::error::EngineError;
 
-/// What goes wrong.
+/// The schedule of faults.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FaultySchedule {
     /// Times at which nothing ends.
@@ -48,7 +48,7 @@ pub struct FaultyRule {
     pub kind: OpKind,
     /// Which of that kind.
     pub when: FaultyTrigger,
-    /// What happens to them.
+    /// The effect on them.
     pub harm: FaultyEffect,
 }
 
@@ -63,7 +63,7 @@ pub enum FaultyTrigger {
     Share(f64),
 }
 
-/// What happens to an operation.
+/// The effect of a fault on an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultyEffect {
     /// It fails with this number of the system, and nothing moves.
@@ -95,7 +95,7 @@ pub struct FaultyEngine<C> {
     seen: [u64; OpKind::ALL.len()],
     written_bytes: u64,
     n_harmed: u64,
-    /// What to say of the operation in a slot that was done, instead of what came of it.
+    /// The result to report for an operation in a slot that was done, instead of its true one.
     claims: Vec<Option<Result<u64, i32>>>,
     /// Ended, and not yet given back.
     held: Vec<IoCompletion>,

@@ -115,7 +115,7 @@ impl FileLoopSource {
         NextRequest::Request(request)
     }
 
-    /// What `turn` of `thread` means; `None` when another thread is to be asked.
+    /// The request that follows from `turn` of `thread`; `None` when another thread is to be asked.
     fn take_turn(
         &mut self,
         now: Nanos,

@@ -30,7 +30,7 @@ use crate::error::{EngineError, FileShortage};
 const EXISTS: u32 = 1 << 31;
 const BUSY: u32 = 1 << 30;
 
-/// What to pick.
+/// The kind of file to pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilePickKind {
     /// A file that exists.
@@ -55,7 +55,7 @@ impl FilePickKind {
         }
     }
 
-    /// What error messages call it.
+    /// Its name in error messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FilePickKind::Existing => "an existing file",

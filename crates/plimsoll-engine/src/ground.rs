@@ -344,7 +344,7 @@ fn nothing_held() -> EngineError {
     EngineError::Workload("there is no storage to open".into())
 }
 
-/// What a data file is to be.
+/// Size and creation of a data file, and whether it is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataFile {
     /// Whole pages.
@@ -365,7 +365,7 @@ impl DataFile {
     }
 }
 
-/// What is done to files, wherever they are.
+/// Operations on files, wherever they are.
 impl OpenTarget {
     /// Where recorded requests go: where they went, on a device that is large enough and where
     /// nothing is stored; else moved together. Drawn ones are as far apart as they may be where

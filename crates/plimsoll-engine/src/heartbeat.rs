@@ -17,7 +17,7 @@ pub(crate) const HELD_UP_MIN: Nanos = Nanos(300_000_000);
 #[derive(Debug)]
 pub struct FreezeDetector {
     held_up: Nanos,
-    /// What the machine had slept when this began.
+    /// Time the machine had slept when this began.
     slept: Nanos,
 }
 

@@ -106,7 +106,7 @@ impl TargetHandle {
         self.open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)
     }
 
-    /// What lies there, not where it leads to.
+    /// The status of the entry at `path`; a link is not followed.
     pub fn look(&self, path: &Path) -> io::Result<Stat> {
         let (open, name) = self.below(path)?;
         Ok(rustix::fs::statat(open, name, AtFlags::SYMLINK_NOFOLLOW)?)
@@ -143,7 +143,7 @@ impl TargetHandle {
         }
     }
 
-    /// What a directory below lists, each with what kind of thing it is as far as it says so.
+    /// The entries of a directory below, each with its type.
     pub(crate) fn list(&self, path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
         let directory = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut found = Vec::new();

@@ -78,7 +78,7 @@ pub fn trace_issues(
     Ok(source.issues)
 }
 
-/// What the memory holds before; not 0, or the system would not have to have the page.
+/// The initial value of the memory; not 0, or the system would not have to provide the page.
 const NOT_YET: SubmissionTime = SubmissionTime {
     intended_at: Nanos::MAX,
     issued_at: Nanos::MAX,

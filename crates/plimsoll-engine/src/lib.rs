@@ -64,7 +64,7 @@ pub use byte_budget::ByteBudget;
 pub use error::{EngineError, FileShortage};
 pub use ground::TargetLocation;
 pub use held::device_identity;
-// What its functions take.
+// Types that its functions take.
 pub use issues::{SubmissionTime, trace_issues};
 pub use linked::DependencyReplaySource;
 pub use outcome::{RunOptions, RunResult};

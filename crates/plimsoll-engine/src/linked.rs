@@ -28,10 +28,10 @@ pub struct DependencyReplaySource {
     /// Which requests of those not read yet wait.
     waiting: BTreeSet<u64>,
     held: BTreeMap<u64, PackedReplayRequest>,
-    /// What may start, by when it is to.
+    /// Requests that may start, by start time.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
     steps: BTreeMap<u64, PackedReplayRequest>,
-    /// What is in flight in each slot.
+    /// The request in flight in each slot.
     in_flight: BTreeMap<u32, (u64, Option<PackedDependency>)>,
     submitted: SubmissionCounts,
 }

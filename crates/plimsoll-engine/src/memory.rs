@@ -5,7 +5,7 @@ use plimsoll_core::units::size;
 
 use crate::error::EngineError;
 
-/// What a thread costs besides its buffers: the part of its stack that is touched, its ring, its
+/// Memory of a thread besides its buffers: the part of its stack that is touched, its ring, its
 /// histograms.
 const THREAD_BYTES: u64 = 512 << 10;
 
@@ -13,7 +13,7 @@ const THREAD_BYTES: u64 = 512 << 10;
 /// anything of it is touched, but it counts where address space is limited.
 const THREAD_SPACE_BYTES: u64 = (2 << 20) + (64 << 20);
 
-/// What is remembered of a block whose data are verified.
+/// Memory for each block whose data are verified.
 const LEDGER_BYTES: u64 = 32;
 
 /// Most threads: below the limits of an ordinary system, above what a storage system is asked by
@@ -32,7 +32,7 @@ pub(crate) fn check_space(name: &str, threads: u64, buffer_bytes: u64) -> Result
     check_limit(name, threads, buffer_bytes, address_space_left())
 }
 
-/// What is left of the limit of this process's address space (`ulimit -v`), if it has one.
+/// Address space left below the limit of this process (`ulimit -v`), if it has one.
 fn address_space_left() -> Option<u64> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -104,7 +104,7 @@ pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), EngineError
     )))
 }
 
-/// What programs can still take without swapping, from the text of `/proc/meminfo`.
+/// Memory that programs can still take without swapping, from the text of `/proc/meminfo`.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()

@@ -54,16 +54,16 @@ impl Default for RunOptions {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunResult {
     /// The measured operations: all whose intended start lies in the measured part.
     pub stats: OpStats,
-    /// What operations per second are to be counted over. For open loops, from the end of the
-    /// warm-up to the planned end or the end of the last operation, whichever is later. For closed
-    /// loops the planned length (or until an interruption): the operations counted are those that
-    /// were meant to start in it, and the slowest one that ends after it must not stretch it. For
-    /// work that ends by itself, to the end of its last counted operation. For a series, the
+    /// The time that operations per second are to be counted over. For open loops, from the end of
+    /// the warm-up to the planned end or the end of the last operation, whichever is later. For
+    /// closed loops the planned length (or until an interruption): the operations counted are those
+    /// that were meant to start in it, and the slowest one that ends after it must not stretch it.
+    /// For work that ends by itself, to the end of its last counted operation. For a series, the
     /// phases together. The intervals cover everything either way.
     pub length: Nanos,
     /// The generator's own account.
@@ -78,9 +78,9 @@ pub struct RunResult {
     /// Whether `stop` ended it.
     pub interrupted: bool,
     /// Why the target ended it before its time, if it did: it was full, or failed all the time.
-    /// What was measured until then is here.
+    /// The results until then are here.
     pub failed: Option<String>,
-    /// What became of the data, where that was verified.
+    /// The result of the data check, where data were verified.
     pub data_check: Option<DataCheckResult>,
     /// When the clock of the run started, on the machine's clock; of a series, that of its first
     /// phase. None in virtual time.

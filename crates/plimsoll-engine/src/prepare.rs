@@ -24,7 +24,7 @@ use plimsoll_core::load::EngineChoice;
 pub struct PreparedWorkload {
     pub(crate) ground: OpenTarget,
     pub(crate) workload: Workload,
-    /// What of a model is played; empty for others.
+    /// The part of a model that is played; empty for other workloads.
     pub(crate) excerpt: ModelExcerpt,
     /// Where the recorded requests of a model go.
     pub(crate) space: ReplayAddressSpace,

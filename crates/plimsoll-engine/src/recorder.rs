@@ -70,7 +70,7 @@ impl IntervalListener for () {
     fn passed(&mut self, _: u64, _: u64, _: &mut IntervalStats) {}
 }
 
-/// What the generator itself took in the measured part of one worker.
+/// The generator's own time in the measured part of one worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerOverhead {
     /// Time outside the engine, pacing left out.
@@ -81,7 +81,7 @@ pub struct WorkerOverhead {
     pub ops: u64,
 }
 
-/// What is known of the operations of the measured part beside their times.
+/// Facts about the operations of the measured part besides their times.
 #[derive(Debug, Clone, Default)]
 pub struct RequestMarks {
     /// Those that were still in flight when nobody waited any longer. Their times until then are
@@ -96,7 +96,7 @@ pub struct RequestMarks {
 /// Records samples and watches for the seconds to pass.
 #[derive(Debug)]
 pub struct SampleRecorder<B> {
-    /// What has ended since it was last passed on.
+    /// Operations that have ended since they were last passed on.
     pub tally: IntervalStats,
     /// Gets the reports.
     pub boundary: B,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plays the phases of a series one after another, and makes a result of each.
 //!
-//! What a phase needs is laid out before its clock starts, so preparation is in no measured time.
+//! Data of a phase are laid out before its clock starts, so preparation is in no measured time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

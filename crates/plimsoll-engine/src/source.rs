@@ -77,7 +77,7 @@ pub trait RequestSource {
         0
     }
 
-    /// What each worker that this source plays has done; `None` when it does not know.
+    /// The results of each worker that this source plays; `None` when it does not know them.
     fn workers(&self) -> Option<Vec<WorkerResult>> {
         None
     }

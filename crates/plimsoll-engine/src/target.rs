@@ -18,7 +18,7 @@ use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
 use crate::trees::FileLoopSets;
 
-/// What requests act on.
+/// The file or files that requests act on.
 #[derive(Debug)]
 pub enum RequestTarget {
     /// One open file; requests name their offset.
@@ -35,12 +35,12 @@ pub struct FileLoopLocalFiles {
     /// Where the sets lie.
     directory: OwnedFd,
     trees: Arc<FileLoopSets>,
-    /// What the thread has open, by number of the file. A file that is open twice is here twice,
-    /// and which of the two is used makes no difference.
+    /// Files that the thread has open, by number. A file that is open twice is here twice, and
+    /// which of the two is used makes no difference.
     open: Vec<(u32, OwnedFd)>,
     /// Added to every open.
     flags: OFlags,
-    /// What direct I/O needs, in bytes; `None`: through the page cache.
+    /// Alignment for direct I/O, in bytes; `None`: through the page cache.
     direct_align: Option<u32>,
     /// The path of the file in use.
     path: String,
@@ -108,7 +108,7 @@ impl RequestTarget {
     /// number.
     ///
     /// # Errors
-    /// What the system said; `EBADF` when a file should be open and none is.
+    /// The system's error number; `EBADF` when a file should be open and none is.
     pub fn perform(&mut self, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match self {
             RequestTarget::Export(tree) => return tree.perform(request, buffer),
@@ -190,7 +190,7 @@ impl FileLoopLocalFiles {
             }
             OpKind::Close => {
                 let place = self.place(request.file)?;
-                // What close itself reports is not seen; a failed write-back shows at the fsync.
+                // Errors of close itself are not seen; a failed write-back shows at the fsync.
                 drop(self.open.swap_remove(place));
                 Ok(0)
             }
@@ -212,7 +212,7 @@ impl FileLoopLocalFiles {
         }
     }
 
-    /// What filebench does before it creates a file; it would make a directory that is missing.
+    /// The check filebench makes before it creates a file; it would make a missing directory.
     fn look_at_parent(&mut self, file: u32) -> Result<(), Errno> {
         self.trees.write_path(file, &mut self.path);
         let parent = self.path.rsplit_once('/').map_or(".", |(parent, _)| parent);

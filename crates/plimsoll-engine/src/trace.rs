@@ -41,7 +41,7 @@ const OPS_MAX: u64 = 20_000_000;
 pub struct TracedOp {
     /// Which phase of a series, from 0; 0 for other workloads.
     pub phase: u32,
-    /// What is done.
+    /// The kind of operation.
     pub kind: OpKind,
     /// Path of the file below the directory of the workload; empty for [`OpKind::SyncAll`].
     pub file: String,
@@ -243,7 +243,7 @@ struct BlockIoTraceSource {
     inner: BlockIoSourceMux,
     /// Of the watched one among them.
     place: usize,
-    /// What it works on.
+    /// The file it works on.
     file: String,
     count: usize,
     traced: Vec<TracedOp>,

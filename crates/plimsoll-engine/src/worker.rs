@@ -14,7 +14,7 @@ use crate::recorder::{
     IntervalListener, IntervalStats, RequestMarks, SampleRecorder, WorkerOverhead,
 };
 
-/// What has ended in a worker since its report before.
+/// Operations that have ended in a worker since its previous report.
 #[derive(Debug)]
 pub(crate) struct WorkerReport {
     /// Which worker.
@@ -111,9 +111,9 @@ pub(crate) struct WorkerRunResult {
     /// User and system time of the measured part; that of kernel threads that ended in it is
     /// missed.
     pub(crate) cpu_ns: (u64, u64),
-    /// What the generator took outside the engine.
+    /// The generator's own time outside the engine.
     pub(crate) own: WorkerOverhead,
-    /// What is known of its operations beside their times.
+    /// Facts about its operations besides their times.
     pub(crate) marks: RequestMarks,
     /// When the last recorded operation ended.
     pub(crate) last_end: Nanos,

@@ -23,13 +23,13 @@ const ENOUGH_ROOM_BYTES: u64 = 8 << 30;
 /// One thing looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorCheck {
-    /// What was looked at.
+    /// The subject of the check.
     pub name: String,
     /// Whether it is as it should be.
     pub ok: bool,
-    /// What was found.
+    /// The state that was found.
     pub found: String,
-    /// What needs it.
+    /// The purpose that needs it.
     pub needed_for: String,
     /// The command that helps, if there is one.
     pub remedy: Option<String>,
@@ -109,7 +109,7 @@ fn root(host: &dyn Host) -> DoctorCheck {
 }
 
 fn room(dir: &Path) -> Vec<DoctorCheck> {
-    // What does not exist yet will be made on the same file system as its nearest ancestor.
+    // A missing directory will be made on the same file system as its nearest ancestor.
     let existing = dir.ancestors().find(|part| part.exists()).unwrap_or(dir);
     let facts = match facts::target(existing) {
         Ok(facts) => facts,
@@ -172,7 +172,7 @@ fn quiet(host: &dyn Host) -> DoctorCheck {
     )
 }
 
-/// What every stack and every layer needs as it comes, by its name.
+/// Requirements of every stack and every layer with default settings, by its name.
 fn needs_of_all() -> Vec<(String, StackRequirements)> {
     let of_stack = |stack: &&'static dyn stacks::StackRecipe| {
         let choice = StackConfig::parse(stack.name()).ok()?;

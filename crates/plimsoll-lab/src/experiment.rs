@@ -11,7 +11,7 @@ use plimsoll_core::event::TrialId;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
 
-/// What the seed is used for here; changing it changes the order of recorded seeds.
+/// The purpose of the seed here; changing it changes the order of recorded seeds.
 const PURPOSE: &str = "order";
 
 /// All trials in the order in which they are to run.

@@ -55,9 +55,9 @@ pub struct FaultPlan {
     pub trial: Vec<(String, PlanAction)>,
     /// Preparation, some time before the injection.
     pub first: Vec<(String, PlanAction)>,
-    /// What brings it about.
+    /// Actions that inject it.
     pub inject: Vec<(String, PlanAction)>,
-    /// What ends it and brings back what it took.
+    /// Actions that end it and bring back what it took.
     pub heal: Vec<(String, PlanAction)>,
     /// Recovery after a partial injection, if that differs.
     pub halfway: Vec<(String, PlanAction)>,
@@ -236,9 +236,9 @@ impl FaultJournal {
     }
 }
 
-/// What brings a server back whose fault has ended, but which others gave up meanwhile: of the
-/// processes that are ended when it is lost, not all are there. Nothing where all are, or where
-/// nothing is known of bringing it back.
+/// Actions that bring a server back whose fault has ended, but which others gave up meanwhile: of
+/// the processes that are ended when it is lost, not all are there. Empty where all are, or where
+/// no way of bringing it back is known.
 ///
 /// # Errors
 /// When a node cannot be asked.
@@ -273,7 +273,7 @@ pub fn is_survivable(server: &str, made: &StackOutputs) -> bool {
     made.proofs.iter().any(is_it)
 }
 
-/// What the recipe knows of losing this server and getting it back.
+/// The recipe's actions to lose this server and to get it back.
 fn restoring<'a>(
     server: &'a StackServer,
     made: &'a StackOutputs,
@@ -328,8 +328,8 @@ fn with_restoring(
     })
 }
 
-/// What brings a server back whose processes are gone. What is left of its parts elsewhere is taken away
-/// before; where the others cut its power for that, nothing is left of it, and it needs power.
+/// Actions that bring a server back whose processes are gone. Remains of it elsewhere are taken
+/// away before; where the others cut its power for that, nothing is left of it, and it needs power.
 fn returning(
     server: &StackServer,
     made: &StackOutputs,
@@ -401,7 +401,7 @@ struct FaultPlanner<'a> {
 }
 
 impl<'a> FaultPlanner<'a> {
-    /// What is done to the machine of the server, or to its namespace.
+    /// The actions on the machine of the server, or on its namespace.
     fn fault_plan(&self) -> Result<FaultPlan, PreconditionError> {
         let fault_plan = if self.node.faults.is_empty() {
             match self.fault {
@@ -637,7 +637,7 @@ fn power_cut(
         )]));
     };
     let [lose, restore] = restoring(server, made)?;
-    // What was on its machine is gone.
+    // Parts of the server on its own machine are gone.
     let elsewhere = lose
         .iter()
         .filter(|(at, _)| *at != server.node && !made.fences);
@@ -671,8 +671,8 @@ fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, Pre
     })
 }
 
-/// What a machine had mounted from a disk that failed is of no use to it afterwards: where its power can
-/// be switched, it begins anew with the disk that works again.
+/// Mounts from a disk that failed are of no use to the machine afterwards: where its power can be
+/// switched, it begins anew with the disk that works again.
 fn restarted(
     fault_plan: FaultPlan,
     server: &StackServer,

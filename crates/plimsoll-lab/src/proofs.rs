@@ -47,9 +47,9 @@ pub enum SelfTestStatus {
 /// A self-test and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
-    /// What was to be shown, in words.
+    /// The property to be shown, in words.
     pub what: String,
-    /// What was seen.
+    /// The status that was seen.
     pub outcome: SelfTestStatus,
     /// Whether figures mean nothing where it is not so. What others could do is no matter of figures.
     pub is_about_data: bool,
@@ -100,7 +100,7 @@ pub fn prove(
         .collect()
 }
 
-/// What a self-test shows.
+/// The property that a self-test shows.
 #[must_use]
 pub fn words(proof: &StackSelfTest) -> String {
     match proof {
@@ -132,7 +132,7 @@ struct SelfTestContext<'a> {
     proofs: &'a [StackSelfTest],
 }
 
-/// What a look at the machine came to: a fault of the stack, or of the look.
+/// The failure of a look at the machine: a fault of the stack, or of the look.
 enum Trouble {
     Stack(String),
     Look(String),
@@ -360,7 +360,7 @@ impl SelfTestContext<'_> {
         let without = within(files, "read", |dir| check_files(dir, 0))
             .and_then(|()| within(files, "write", |dir| write_files(dir, FILES)))
             .and_then(|()| within(files, "read", |dir| check_files(dir, FILES)));
-        // What was taken away and is not there again is the stack's trouble, not the look's.
+        // A server taken away and still missing is a fault of the stack, not of this look.
         self.all(restore, hosts).map_err(|trouble| match trouble {
             Trouble::Look(why) => Trouble::Stack(format!("could not restart {node}: {why}")),
             other => other,
@@ -386,7 +386,7 @@ impl SelfTestContext<'_> {
     }
 }
 
-/// What another user gains, tried as him.
+/// Access that another user gains, tried as that user.
 fn closed(
     proof: &StackSelfTest,
     node: &str,

@@ -324,7 +324,7 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     let error = stacks::hold_alone(&held, "iscsi", &state).unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");
     drop(held);
-    // What a test beside this one was just starting may share what was dropped for a moment.
+    // A process that a parallel test is just starting may share the dropped lock for a moment.
     while let Err(error) = stacks::hold_alone(&user, "iscsi", &state) {
         assert!(host.clock.now() < Duration::from_secs(60), "{error}");
         host.clock.pause(Duration::from_millis(5));

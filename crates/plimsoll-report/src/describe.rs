@@ -22,7 +22,7 @@ use crate::words::{count, dash, percent};
 /// Most devices of the table; the data has all.
 const DEVICES_MAX: usize = 24;
 
-/// What is said of a recording.
+/// Report on a recording.
 #[must_use]
 pub fn describe(description: &RecordingProfile) -> ReportDocument {
     let profile = &description.profile;
@@ -46,7 +46,7 @@ pub fn describe(description: &RecordingProfile) -> ReportDocument {
     report
 }
 
-/// What is said of one device of a recording. `about` is what comes before the window.
+/// Report on one device of a recording. `about` is the text before the window.
 #[must_use]
 pub fn profile(recording: &str, about: &str, profile: &DiskProfile) -> ReportDocument {
     let mut sections = vec![averages(profile)];

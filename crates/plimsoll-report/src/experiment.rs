@@ -78,7 +78,7 @@ fn answer(result: &ExperimentResult) -> ReportAnswer {
     }
 }
 
-/// What to doubt: a machine that others used, and controls that differ.
+/// Reasons for doubt: a machine that other programs used, and controls that differ.
 fn doubts(result: &ExperimentResult) -> Vec<ReportDoubt> {
     let others = ExplanationCause::OtherPrograms.name();
     let is_disturbed = |limit: &&ExperimentLimit| {
@@ -322,7 +322,7 @@ fn question((at, one): (usize, &ExperimentAnswered)) -> ReportSection {
     }
 }
 
-/// What no original could say.
+/// Results that no original could give.
 fn beyond(result: &ExperimentResult) -> Option<ReportSection> {
     let tables = [controls(result), load_lines(result)].into_iter();
     let tables = tables.filter(|table| !table.rows.is_empty());
@@ -347,7 +347,7 @@ fn interval(ratio: &RatioEstimate) -> String {
     format!("{} ({} to {})", numbers[0], numbers[1], numbers[2])
 }
 
-/// What limited how many of the results, the most common first.
+/// Causes that limited the results, with their counts, the most common first.
 fn most_common(result: &ExperimentResult) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for found in result.limits.iter().flat_map(|limit| &limit.found) {

@@ -15,7 +15,7 @@ use crate::words::{count, dash, number};
 /// Most gates that are named in a sentence.
 const NAMED_MAX: usize = 3;
 
-/// What became of loads that were held against recordings, each by its name.
+/// Report on loads that were checked against recordings, each by its name.
 #[must_use]
 pub fn verified(title: &str, reports: &[(String, &FidelityReport)]) -> ReportDocument {
     let lines = || reports.iter().flat_map(|(_, report)| &report.lines);
@@ -47,7 +47,7 @@ pub fn verified(title: &str, reports: &[(String, &FidelityReport)]) -> ReportDoc
     }
 }
 
-/// What a model was fitted from, and how close it comes to that.
+/// Report on the recording that a model was fitted from, and on how close the model comes to it.
 #[must_use]
 pub fn fitted(about: &str, of: &DiskProfile, model: &WorkloadModel) -> ReportDocument {
     let mut report = profile(&model.source.recording, about, of);

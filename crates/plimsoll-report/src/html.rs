@@ -201,7 +201,7 @@ fn doubted(out: &mut String, doubts: &[ReportDoubt], sections: &[ReportPagePart]
     out.push_str("</div>\n");
 }
 
-/// What can be typed, where there is such a thing.
+/// Command to type, where there is one.
 fn command(out: &mut String, text: &str) {
     if !text.is_empty() {
         put!(

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::words::{count, dash, percent};
 
-/// What is said of many recordings.
+/// Report on many recordings.
 #[must_use]
 pub fn pool(pool: &PoolProfile) -> ReportDocument {
     let mut sections = vec![spread(pool)];

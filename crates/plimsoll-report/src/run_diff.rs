@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::words;
 
-/// What two runs never share, or share without being the same campaign.
+/// Manifest keys that two runs never share, or share without being the same campaign.
 const OF_A_RUN: [&str; 5] = ["id", "began_at", "command", "seed", "format"];
 
 /// A value that is longer says only that it changed.
@@ -48,7 +48,7 @@ pub fn run_diff(
     }
 }
 
-/// What stands in only one of both manifests, or otherwise.
+/// Manifest values that only one of both runs has, or that differ.
 fn surroundings(before: &RunManifest, after: &RunManifest) -> Vec<RunDiffFact> {
     let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());
     flatten(&manifest_value(before), "", &mut old);
@@ -185,7 +185,7 @@ pub fn run_diff_report(diff: &RunDiff, policy: &VerdictPolicy) -> ReportDocument
     }
 }
 
-/// What changed, in a sentence.
+/// Changes, in a sentence.
 fn answer(diff: &RunDiff, policy: &VerdictPolicy) -> ReportAnswer {
     let of = |verdict| {
         diff.results

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::put::put;
 
-/// What pointing, sorting, hiding and copying need; built from `web/`. Nothing is lost without it.
+/// Script for pointing, sorting, hiding and copying; built from `web/`. Nothing is lost without it.
 pub(crate) const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 
 /// The content policy of a page: its own styles, this one script, and nothing from anywhere.

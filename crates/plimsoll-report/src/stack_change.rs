@@ -23,9 +23,9 @@ const SECONDS: &str = "seconds";
 pub struct StackChangeLoad {
     /// The stack, as it was brought up.
     pub stack: String,
-    /// What was done to it, such as `grow`.
+    /// Change that was made to the stack, such as `grow`.
     pub change: String,
-    /// What it is now.
+    /// Stack after the change, in words.
     pub made: String,
     /// The load, in words.
     pub load: String,

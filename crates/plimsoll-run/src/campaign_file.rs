@@ -17,13 +17,13 @@ use std::path::{Component, Path};
 use crate::spec::TargetSpec;
 use crate::toml_file::{self, TomlFilePlace, TomlFileStep, TomlFileText};
 
-/// What errors call such a file.
+/// Name of such a file in errors.
 const KIND: &str = "campaign";
 
 /// Systems, and workloads, of one campaign at most.
 const ENTRIES_MAX: usize = 200;
 
-/// What a campaign file asks for.
+/// Targets, workloads and settings that a campaign file asks for.
 #[derive(Debug)]
 pub struct CampaignPlan {
     /// The targets, as on the command line.
@@ -51,7 +51,7 @@ pub struct WorkloadVariant {
     pub text: String,
     /// How long its trials are, where the file says.
     pub length: Option<Nanos>,
-    /// What it is called instead of its own name.
+    /// Name that replaces the workload's own.
     name: Option<String>,
     /// The settings of which there are others, too: `nthreads=4`.
     choice: String,
@@ -137,7 +137,7 @@ impl CampaignPlan {
     }
 }
 
-/// What is built is copied to a directory by its last name: two of one name would be one.
+/// Built files are copied to a directory by their last names: two of one name would be one.
 fn check_build(places: &TomlFileText<'_>, build: Option<&CampaignBuild>) -> Result<(), CliError> {
     let Some(build) = build else {
         return Ok(());

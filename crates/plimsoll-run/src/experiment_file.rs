@@ -16,13 +16,13 @@ use std::path::Path;
 use crate::toml_file::{self, TomlFilePlace, TomlFileStep, TomlFileText};
 use TomlFileStep::{Item, Key};
 
-/// What errors call such a file.
+/// Name of such a file in errors.
 const KIND: &str = "experiment";
 
 /// Reads the experiment in a file.
 ///
 /// # Errors
-/// What is wrong, with the file, the line and the key.
+/// The mistake, with the file, the line and the key.
 pub fn read(file: &Path) -> Result<ExperimentFile, CliError> {
     parse(file, &toml_file::read(KIND, file)?)
 }
@@ -178,7 +178,7 @@ fn check_table(
     }
 }
 
-/// What ratios are to is there.
+/// The base of the ratios is there.
 fn check_base<'a>(
     base: Option<&String>,
     mut known: impl Iterator<Item = &'a String>,
@@ -331,7 +331,7 @@ says = "No."
         assert_eq!(file.question[0].answer.len(), 2);
     }
 
-    /// What stands in a file, what is put in its place, and what is said of that.
+    /// Text of a file, its replacement, and the expected error.
     const WRONG: [(&str, &str, &str); 15] = [
         ("\"1.0\"", "\"2.0\"", "line 1, format: its format is 2.0"),
         ("\"tiny\"", "\"Tiny\"", "line 2, name: invalid value 'Tiny'"),

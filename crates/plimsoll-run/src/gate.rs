@@ -21,7 +21,7 @@ const MARK: &str = "plimsoll-gate";
 pub struct GateBuild {
     /// Where its files are: the target.
     pub directory: PathBuf,
-    /// What it is, for people.
+    /// Name for people.
     pub name: String,
 }
 

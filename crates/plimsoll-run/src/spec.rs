@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What people write for a workload and a target, and what is meant by it.
+//! Workloads and targets as people write them, and their meaning.
 
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
@@ -29,7 +29,7 @@ const PACKED_MAX_BYTES: u64 = 1 << 30;
 /// A workload and the factor on its rates.
 #[derive(Debug, Clone)]
 pub struct WorkloadSpec {
-    /// What is played.
+    /// Workload to play.
     pub workload: Workload,
     /// How much faster than recorded.
     pub scale: RateScale,
@@ -166,7 +166,7 @@ fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     }
 }
 
-/// What is wrong inside a file whose name is in the words before it.
+/// Error inside a file whose name is in the words before it.
 fn within(error: &plimsoll_classics::ClassicsError) -> String {
     match error {
         plimsoll_classics::ClassicsError::Line { line, reason } => format!("line {line}: {reason}"),
@@ -235,7 +235,7 @@ fn check_programs(workload: &Workload) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a command starts: its program, and those that this and the next start in turn.
+/// Programs that a command starts: its own, and those that this and the next start in turn.
 fn programs_of(command: &WorkloadCommand) -> Vec<&str> {
     let mut programs = Vec::new();
     let mut words = command.argv.iter().map(String::as_str);
@@ -439,7 +439,7 @@ impl TargetSpec {
     }
 }
 
-/// What stands before the path of a file that is to be made.
+/// Prefix of the path of a file that is to be made.
 const NEW_FILE: &str = "file:";
 
 /// Names that are suggested for one that is not there, at most.
@@ -508,7 +508,7 @@ fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
     }
 }
 
-/// What is there under a name like it, nearest first: in the first directory of the path that lacks
+/// Existing paths with a similar name, nearest first: in the first directory of the path that lacks
 /// the next one.
 fn near(path: &Path) -> Vec<String> {
     let missing = path.ancestors().find(|part| {

@@ -79,11 +79,11 @@ pub(crate) enum TomlFileStep<'a> {
 
 /// The text of a file, in which places are found again.
 pub(crate) struct TomlFileText<'a> {
-    /// What errors call it.
+    /// Name of such a file in errors.
     pub(crate) kind: &'static str,
     /// Where it is.
     pub(crate) file: &'a Path,
-    /// What is in it.
+    /// Contents of the file.
     pub(crate) text: &'a str,
 }
 
@@ -122,7 +122,7 @@ impl TomlFileText<'_> {
         Some(found.span().start)
     }
 
-    /// What is wrong with the form: the reader's words name the key and what was expected.
+    /// Error in the form of the file: the reader's words name the key and what was expected.
     pub(crate) fn misread(&self, error: &toml::de::Error) -> CliError {
         let line = self.line_of(error.span().map_or(0, |span| span.start));
         let text = format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be tuned of a target: its settings with the values they have and those worth trying.
+//! Tunable settings of a target, with the values they have and those worth trying.
 //!
 //! A target is a stack or a simulated device. Either is written as parts with settings, and a change is the
 //! same text with another value in it: so every run of a search is a run that anybody can repeat.
@@ -14,7 +14,7 @@ use plimsoll_lab::stacks::StackConfig;
 pub struct TuningLevel {
     /// The value.
     pub value: String,
-    /// What an acknowledged write may lose at it; empty: nothing.
+    /// Loss of acknowledged writes that the value risks; empty: none.
     pub risk: String,
 }
 
@@ -29,7 +29,7 @@ pub struct TuningSetting {
     own_name: String,
     /// The value it has now.
     pub from: String,
-    /// What an acknowledged write may lose at that.
+    /// Loss of acknowledged writes that the present value risks.
     pub from_risk: String,
     /// Values that it has not, the one that tells most first.
     pub levels: Vec<TuningLevel>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the server starts to draw a page of a run folder, and nobody else; not in the help.
+//! Command that only the server starts, to draw a page of a run folder; not in the help.
 
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use std::io::Write as _;

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 /// Room in front of what a piece holds: for what is left of the piece before.
 pub(crate) const ROOM_BYTES: usize = 256 << 10;
-/// What a piece holds at most. A few of them fit into the cache that a processor has for itself.
+/// Most bytes of a piece. A few pieces fit into the private cache of a processor.
 const PIECE_BYTES: usize = 256 << 10;
 /// Pieces that are being read, or wait. Who understands them holds another one.
 const PIECES: usize = 3;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compressed files, recognized by their first bytes and decompressed while they are read.
 //!
-//! What a decoder may remember is bounded: a header can claim any amount.
+//! Memory of a decoder is bounded: a header can claim any amount.
 
 mod blocks;
 
@@ -259,8 +259,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// What comes of a file on disk before its end or an error; whether its blocks were decoded at
-    /// once.
+    /// Decoded bytes of a file on disk, the error that ended them if any, and whether its blocks
+    /// were decoded in parallel.
     fn of_file(bytes: &[u8]) -> (Vec<u8>, Option<String>, bool) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();

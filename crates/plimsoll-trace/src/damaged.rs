@@ -18,7 +18,7 @@ use crate::{OpenRecording, counters, pcp, requests};
 /// Variants of each kind of damage and each recording.
 const ROUNDS: usize = 6;
 
-/// What is read of a recording, and what is said of it.
+/// Figures read of a recording, and messages about it.
 #[derive(Debug)]
 struct DamageReading {
     /// Of every disk and metric its sum and its seconds, or every request of a device, whatever its place.
@@ -376,7 +376,7 @@ const SWAPPED: &str = "rows are swapped";
 const BY_PLACE: &str =
     "rows have their time, their disk or their turn from the place where they stand";
 
-/// What leaves no trace: format, damage, why.
+/// Damage that leaves no trace: format, damage, reason.
 const UNSEEN: [(&str, &str, &str); 13] = [
     ("iostat text", SWAPPED, BY_PLACE),
     ("sar -d text", SWAPPED, BY_PLACE),
@@ -487,7 +487,7 @@ fn damaged(fixture: &DamageFixture, kind: usize, rng: &mut Rng) -> Option<(&'sta
 
 const SILENT: &str = "silent";
 
-/// What becomes of a damaged recording.
+/// Outcome of reading a damaged recording.
 fn outcome(found: &Result<DamageReading, String>, whole: &DamageReading) -> &'static str {
     match found {
         Err(_) => "refused",

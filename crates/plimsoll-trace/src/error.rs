@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong with a recording, said to the person at the terminal.
+//! Errors about recordings, said to the person at the terminal.
 //!
 //! Every message completes "failed to …" and names the file or object and what to do about it.
 //! Damage behind which something was still readable is not an error but a [`RecordingDamage`] note.
@@ -16,7 +16,7 @@ pub struct RecordingDamage {
     pub file: String,
     /// Byte offset of the damaged record in the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// The fault at that byte.
     pub what: String,
 }
 
@@ -50,12 +50,12 @@ pub enum TraceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// What was given cannot be said in an archive.
+    /// Data that cannot be expressed in an archive.
     #[error("write the PCP archive {base}: {what}")]
     Unwritable {
         /// Base name of the archive.
         base: String,
-        /// What cannot be said, and why.
+        /// The part that cannot be expressed, and why.
         what: String,
     },
     /// No archive has this name.
@@ -64,7 +64,7 @@ pub enum TraceError {
          one of its files (.0, .meta, .index), a folder of archives or a folio"
     )]
     NoArchive {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// Nothing has this name.
@@ -73,7 +73,7 @@ pub enum TraceError {
          no PCP archive {path}.meta and no {path}.blktrace.0"
     )]
     NoRecording {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// The metadata is there but no volume with data.
@@ -98,7 +98,7 @@ pub enum TraceError {
         file: String,
         /// Byte offset in it.
         offset: u64,
-        /// What is wrong there.
+        /// The fault at that byte.
         what: String,
     },
     /// No format is recognised.
@@ -106,7 +106,7 @@ pub enum TraceError {
     Unknown {
         /// The file.
         file: String,
-        /// What it is close to and what makes a recording of it, else the formats that were tried.
+        /// The closest format and how to make a recording of it, else the formats that were tried.
         closest: String,
     },
     /// It is a pipe, a socket or a terminal.
@@ -114,9 +114,9 @@ pub enum TraceError {
         "read {path}: it is {what}, and a recording is read several times; write it into a file first"
     )]
     NoFile {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What it is.
+        /// The kind of file.
         what: &'static str,
     },
     /// Several archives that are not one recording.
@@ -132,7 +132,7 @@ pub enum TraceError {
     /// The disk is not in the recording.
     #[error("find disk '{disk}' in {recording}: {}{}", list_of(disks), behind(damage.as_deref()))]
     NoDisk {
-        /// What was asked for.
+        /// The requested disk.
         disk: String,
         /// The recording.
         recording: String,
@@ -176,15 +176,15 @@ pub enum TraceError {
     Lacks {
         /// The recording.
         recording: String,
-        /// What it lacks.
+        /// The missing figures of requests.
         lacks: String,
     },
-    /// What was read is hardly what was recorded.
+    /// Figures that are hardly those that were recorded.
     #[error("fit {recording}: {reason}")]
     Misread {
         /// The recording.
         recording: String,
-        /// What speaks against it, and what to do.
+        /// The evidence against it, and the remedy.
         reason: String,
     },
     /// A recording that does not go together with others.
@@ -211,7 +211,7 @@ pub enum TraceError {
     /// A time as typed could not be understood.
     #[error("read the time '{text}': {reason}; expected 11:00 or 2010-07-14 11:00:00")]
     Time {
-        /// What was typed.
+        /// The typed text.
         text: String,
         /// Why not.
         reason: String,
@@ -253,7 +253,7 @@ pub enum TraceError {
          a larger one"
     )]
     WorkingSet {
-        /// What was asked for.
+        /// The requested bytes of the working set.
         bytes: u64,
         /// The least that works.
         needed: u64,
@@ -265,7 +265,7 @@ pub enum TraceError {
          leave them out"
     )]
     Threads {
-        /// What was declared.
+        /// The declared threads.
         threads: u32,
         /// The disk.
         disk: String,
@@ -335,7 +335,7 @@ fn no_disks(damage: Option<&RecordingDamage>) -> String {
 /// At most this many disks are listed in a message: it must stay readable on a large host.
 const LISTED_MAX: usize = 40;
 
-/// What stands behind a damage is not known.
+/// Hint that more may stand behind a damage.
 fn behind(damage: Option<&RecordingDamage>) -> String {
     damage.map_or(String::new(), |damage| {
         format!("; more may stand behind its damage: {damage}")

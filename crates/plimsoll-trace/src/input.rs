@@ -21,7 +21,7 @@ const WRONG_IN_A_ROW_MAX: u64 = 1000;
 /// Of a quoted line.
 const QUOTED_BYTES: usize = 80;
 
-/// What editors and Windows put in front of UTF-8.
+/// Byte order mark that editors and Windows put in front of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A file that is read from its start to its end. Offsets are those of its decompressed bytes, in
@@ -31,7 +31,7 @@ pub struct RecordingInput {
     /// Where it lies, if it is a file.
     path: Option<PathBuf>,
     source: Box<dyn Read + Send>,
-    /// What was read and not yet taken: `piece[from..to]`.
+    /// Bytes read and not yet taken: `piece[from..to]`.
     piece: Vec<u8>,
     from: usize,
     to: usize,
@@ -90,7 +90,7 @@ impl RecordingInput {
         input.read_until(HEAD_BYTES)?;
         let read = &input.piece[..input.to];
         if let Some(order) = ByteOrder::of(read) {
-            // What was read so far is read once more, as text.
+            // Bytes read so far are read once more, as text.
             let read = io::Cursor::new(read.to_vec());
             input.source = Box::new(FromUtf16::new(Box::new(read.chain(input.source)), order));
             (input.to, input.at_end, input.zero_at) = (0, false, None);
@@ -103,7 +103,7 @@ impl RecordingInput {
         Ok(input)
     }
 
-    /// What the file is called.
+    /// Name of the file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -125,7 +125,7 @@ impl RecordingInput {
         self.ended_by_line
     }
 
-    /// What shows that a text did not come whole, as sentences.
+    /// Signs that a text did not come whole, as sentences.
     pub(crate) fn losses(&self) -> Vec<String> {
         let mut told = Vec::new();
         if let Some(at) = self.zero_at.filter(|_| self.is_text) {
@@ -250,7 +250,7 @@ impl RecordingInput {
     }
 }
 
-/// What of a text was not understood: how much, and the first of it.
+/// Lines of a text that were not understood: their number, and the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct WrongLines {
     count: u64,

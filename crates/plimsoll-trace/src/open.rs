@@ -87,7 +87,7 @@ fn is_of_requests(input: &RecordingInput) -> bool {
     requests::is_one(input)
 }
 
-/// What is said of a file that is of no known kind.
+/// Error for a file of no known format.
 fn unknown(path: &Path) -> TraceError {
     let formats: Vec<&str> = ["PCP archive"]
         .into_iter()
@@ -100,7 +100,7 @@ fn unknown(path: &Path) -> TraceError {
     }
 }
 
-/// What is there and cannot be read twice.
+/// Error for a pipe, a socket or a device, which cannot be read twice.
 fn no_file(path: &Path) -> Option<TraceError> {
     let kind = std::fs::metadata(path).ok()?.file_type();
     let what = match kind {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every recording says of itself, whatever its format: who, when, and what it carries.
+//! Properties of every recording, whatever its format: its host, its times and its contents.
 //!
 //! There are two kinds. *Counters* say how much each disk did between two instants; *requests*
 //! list every request. Each source declares what it carries, and nothing is fitted that
@@ -16,16 +16,16 @@ use crate::series::{DiskAverages, DiskSeries};
 use crate::targets::DeviceNameTable;
 use crate::window::{RecordingTimes, RecordingWindow};
 
-/// What is known of a recording before its data is read.
+/// Properties of a recording known before its data is read.
 #[derive(Debug, Clone)]
 pub struct RecordingInfo {
-    /// What it is called: its path as it was given, an archive's base name.
+    /// Name: its path as it was given, an archive's base name.
     pub name: String,
-    /// What kind it is, with its version: `PCP archive, version 2`.
+    /// Format, with its version: `PCP archive, version 2`.
     pub format: String,
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
-    /// What it contains.
+    /// Contents and their detail.
     pub carries: RecordingCapabilities,
 }
 
@@ -64,7 +64,7 @@ pub enum TraceOrder {
     Mixed,
 }
 
-/// What was recorded.
+/// Layer or system that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingScope {
     /// Requests as one block device got them.
@@ -73,11 +73,11 @@ pub enum RecordingScope {
     Host,
     /// Operations on files.
     File,
-    /// What an array got from all its clients.
+    /// Requests that an array got from all its clients.
     Array,
 }
 
-/// What a source contains, and how finely. What is absent here is assumed by a model, and said so.
+/// Contents of a source and their detail. A model assumes absent figures, and says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingCapabilities {
     /// Starts of requests: of each, or how many in an interval.
@@ -96,32 +96,32 @@ pub struct RecordingCapabilities {
     pub queue: RecordingDetail,
     /// In which order requests stand in it.
     pub order: TraceOrder,
-    /// What was recorded.
+    /// The recorded layer or system.
     pub scope: RecordingScope,
 }
 
-/// What is known of a recording of counters.
+/// Properties of a recording of counters.
 #[derive(Debug)]
 pub struct CounterReadState {
-    /// What it is as a whole.
+    /// Properties of the recording as a whole.
     pub about: RecordingInfo,
     /// When it was made.
     pub times: RecordingTimes,
     /// Where it stops being readable.
     pub damage: Option<RecordingDamage>,
-    /// What else the reader should know, as sentences.
+    /// Other warnings for the reader, as sentences.
     pub warnings: Vec<String>,
 }
 
 /// A recording of how much each disk did between two instants.
 pub trait CounterSource {
-    /// What is known of it.
+    /// Properties of the recording.
     fn state(&self) -> &CounterReadState;
 
     /// Names of the disks, in recorded order.
     fn disks(&self) -> Vec<String>;
 
-    /// What a disk is made of, where the recording says more than its name.
+    /// Composition of a disk, where the recording says more than its name.
     fn made(&self, _disk: &str) -> Option<DeviceComposition> {
         None
     }
@@ -185,7 +185,7 @@ pub trait CounterSource {
         Ok(found)
     }
 
-    /// What is known of it as a whole.
+    /// Properties of the recording as a whole.
     fn about(&self) -> &RecordingInfo {
         &self.state().about
     }
@@ -200,7 +200,7 @@ pub trait CounterSource {
         self.state().damage.as_ref()
     }
 
-    /// What else the reader should know, as sentences.
+    /// Other warnings for the reader, as sentences.
     fn warnings(&self) -> &[String] {
         &self.state().warnings
     }
@@ -240,7 +240,7 @@ pub fn each_series<E: From<TraceError>>(
     Ok(())
 }
 
-/// What is known of a recording of requests so far.
+/// Properties of a recording of requests known so far.
 #[derive(Debug)]
 pub struct TraceReadState {
     pub(crate) about: RecordingInfo,
@@ -280,8 +280,9 @@ impl TraceReadState {
 /// A recording of every request. It is read once, from its start to its end, in pieces, so that
 /// memory does not grow with its length.
 pub trait TraceSource {
-    /// What is known of it so far. Who reads through another source gives that one's, and may say of
-    /// itself another order ([`TraceSource::about`]) and more warnings.
+    /// Properties of the recording known so far. A source that reads through another one returns
+    /// those of the other, and may report another order ([`TraceSource::about`]) and more warnings
+    /// for itself.
     fn state(&self) -> &TraceReadState;
 
     /// The instant from which [`TraceRequest::at`] counts, nanoseconds since 1970; `None` when the
@@ -301,7 +302,7 @@ pub trait TraceSource {
     /// which nothing is readable ends the reading and is reported by [`TraceSource::damage`].
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError>;
 
-    /// What is known of it as a whole.
+    /// Properties of the recording as a whole.
     fn about(&self) -> &RecordingInfo {
         &self.state().about
     }
@@ -322,7 +323,7 @@ pub trait TraceSource {
         self.state().damage.as_ref()
     }
 
-    /// What else the reader should know so far, as sentences.
+    /// Other warnings for the reader so far, as sentences.
     fn warnings(&self) -> &[String] {
         &self.state().warnings
     }

@@ -8,7 +8,7 @@ use plimsoll_core::text::printable;
 /// A kind of file that is not read.
 struct Resembling {
     is: fn(head: &[u8]) -> bool,
-    /// What it is, and what to do.
+    /// Kind of the file, and the remedy.
     hint: &'static str,
 }
 
@@ -173,13 +173,13 @@ fn has_words(head: &[u8], wanted: &[&str]) -> bool {
     })
 }
 
-/// What to do with a file that begins so, if it is close to a recording.
+/// Advice for a file that begins so, if it is close to a recording.
 pub(super) fn hint(head: &[u8]) -> Option<&'static str> {
     let found = ALL.iter().find(|resembling| (resembling.is)(head));
     found.map(|resembling| resembling.hint)
 }
 
-/// What is said of a file of no known format that begins so: which known one it is close to, too.
+/// Error for a file of no known format that begins so, with the known format that it is close to.
 pub(crate) fn unknown(file: &str, head: &[u8], formats: &[&str]) -> TraceError {
     let begins = beginning(head);
     let closest = match hint(head) {
@@ -206,7 +206,7 @@ pub(crate) fn unknown(file: &str, head: &[u8], formats: &[&str]) -> TraceError {
     }
 }
 
-/// What kind of table a text may be.
+/// Kind of table that a text may be.
 fn table(head: &[u8]) -> Option<&'static str> {
     let line = first_line(head)?;
     let separated = |separator: &u8| cells(line, *separator).count() > 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a recording says of one disk, free of the recording's format.
+//! Figures of one disk in a recording, free of the recording's format.
 //!
 //! Counters become differences between samples, in bytes, seconds or operations. A difference
 //! across a gap, or of a counter that went down, is kept with its verdict but never counted, as
@@ -136,7 +136,7 @@ impl DiskMetric {
     }
 }
 
-/// What may be said of a difference between two samples of a counter.
+/// Verdict on a difference between two samples of a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum IntervalVerdict {
     /// It counts.
@@ -242,7 +242,7 @@ impl MetricSeries {
     }
 }
 
-/// What takes a figure as it comes, in order of time: intervals of a counter, else samples.
+/// Receiver of a figure's values in order of time: intervals of a counter, else samples.
 pub(crate) trait MetricSink {
     fn of(metric: DiskMetric) -> Self;
     fn interval(&mut self, interval: CounterInterval);
@@ -558,7 +558,7 @@ pub struct DiskSeries {
     pub columns: Vec<MetricSeries>,
     /// Where the recording stops being readable.
     pub damage: Option<RecordingDamage>,
-    /// What else the reader should know, as sentences.
+    /// Other warnings for the reader, as sentences.
     pub warnings: Vec<String>,
 }
 

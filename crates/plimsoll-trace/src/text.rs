@@ -62,7 +62,7 @@ pub(crate) fn sectors_u32(text: &[u8]) -> Option<u32> {
     sectors(text).and_then(|bytes| u32::try_from(bytes).ok())
 }
 
-/// What block layers count in.
+/// Bytes of a sector, the unit of block layers.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// A decimal number such as `12.000345`, not negative, in units of 10^-9 of its unit; digits
@@ -182,7 +182,7 @@ pub(crate) fn is_heading(line: &[u8]) -> bool {
     fields_seen > 1 && fields.all(is_word)
 }
 
-/// What a word says of a request's direction, in any case: `R`, `Read`, `W`, `Write`.
+/// Direction of a request that a word names, in any case: `R`, `Read`, `W`, `Write`.
 pub(crate) fn direction(word: &[u8]) -> Option<OpKind> {
     let is = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
     match () {

@@ -51,7 +51,7 @@ fn zone(text: &str) -> (TimeZone, Option<String>) {
 /// When a recording was made, and how its people say times.
 #[derive(Debug, Clone)]
 pub struct RecordingTimes {
-    /// What the recording is called in messages.
+    /// Name of the recording in messages.
     recording: String,
     /// The zone as the recording names it.
     zone_name: String,

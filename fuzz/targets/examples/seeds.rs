@@ -87,7 +87,7 @@ fn changes(changes: &[[u8; 4]]) -> Vec<u8> {
     changes.concat()
 }
 
-/// What our own writer makes, as the target takes it: two lengths, then the files.
+/// Archive of our own writer, as the target takes it: two lengths, then the files.
 fn written_archive() -> Result<Vec<u8>> {
     let folder = tempfile::tempdir()?;
     let base = folder.path().join("a");

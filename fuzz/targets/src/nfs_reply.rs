@@ -5,7 +5,7 @@
 use plimsoll_nfs::StableHow;
 use plimsoll_nfs::wire::{RpcRecordScan, RpcReply, RpcRequest, answer, number_of, record};
 
-/// What is asked for, and the longest record that is taken.
+/// Bytes asked for, and the longest record that is taken.
 const ASKED_BYTES: u32 = 512;
 const RECORD_MAX: usize = 1536;
 

@@ -66,7 +66,7 @@ fn number(kind: u8, bytes: [u8; 8]) -> Value {
     match kind % 5 {
         0 => json!(whole),
         1 => json!(whole.cast_signed()),
-        // What is none becomes null, which is no number either.
+        // NaN and infinities become null, which is no number either.
         2 => json!(f64::from_bits(whole)),
         3 => json!(1_u64 << (whole % 64)),
         _ => json!(whole % 1000),

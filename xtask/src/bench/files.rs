@@ -78,7 +78,7 @@ fn layout(bench: &Bench, count: u32) -> Result<f64, Failure> {
     Ok(f64::from(count) / (ran?.number("/prepare_ns") / 1e9))
 }
 
-/// What any program has to do for such files: create, write, close; then everything made durable.
+/// Minimum work for such files: create, write, close; then everything made durable.
 fn bare_loop(bench: &Bench, count: u32) -> Result<f64, Failure> {
     let folder = fresh(&bench.options.dir, "files")?;
     let bytes = vec![0x5a; 4096];

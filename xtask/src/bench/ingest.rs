@@ -55,7 +55,7 @@ pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Failure> {
 /// A real archive, in the folder of test data.
 const REAL: &str = "pcp/good/pcp-zeroconf";
 
-/// What the archive of many disks is called.
+/// Name of the archive of many disks.
 const DISKS: &str = "disks";
 
 /// Archives of 317 MB: one of 40 disks and nothing else, of which who asks for disks may pass over

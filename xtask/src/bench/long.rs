@@ -9,7 +9,7 @@ use super::{Bench, Failure};
 /// One tick of `/proc`, on every Linux of today.
 const NS_PER_TICK: f64 = 1e7;
 
-/// What the program held and had used at one moment.
+/// Memory and processor time of the program at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     resident_kib: f64,
@@ -108,7 +108,7 @@ fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// What `work` gave, and how long it took.
+/// Result of `work`, and how long it took.
 #[expect(
     clippy::disallowed_methods,
     reason = "xtask is outside the product: it has no clock of its own"

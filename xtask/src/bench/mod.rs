@@ -61,7 +61,7 @@ options
   --t-io-uring FILE t/io_uring (target/fio/t/io_uring; scripts/setup.sh bench builds it)
   --out DIR         where the result goes (bench)";
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     dir: PathBuf,
@@ -125,8 +125,7 @@ impl Options {
     }
 }
 
-/// Where cargo builds.
-/// What all benches use.
+/// Resources that all benches use.
 #[derive(Debug)]
 pub(crate) struct Bench {
     options: Options,

@@ -18,7 +18,7 @@ pub(crate) struct Plimsoll {
     folder: PathBuf,
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Debug)]
 pub(crate) struct Ran(Value);
 

@@ -18,12 +18,12 @@ pub(crate) fn command(program: &str) -> Command {
     Command::new(program)
 }
 
-/// What `program` prints.
+/// Output of `program`.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Failure> {
     run_for_output(program, args, &[])
 }
 
-/// What `program` prints with these variables set.
+/// Output of `program` with these variables set.
 pub(crate) fn run_for_output(
     program: &str,
     args: &[&str],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an operation costs: on nothing, on requests that do nothing, on direct reads.
+//! Cost of an operation: on nothing, on requests that do nothing, on direct reads.
 
 use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoWorkload};
 use plimsoll_core::workload::{Workload, blocks::BlockIoExtent};
@@ -76,7 +76,7 @@ pub(crate) fn null(bench: &Bench) -> Result<Vec<Row>, Failure> {
                 Sample::per_second,
                 Gate::None,
             ),
-            // What a thread does that has a processor for itself; also where others want it, too.
+            // Speed of a thread that has a processor for itself; also where others want it, too.
             Row::ratio(
                 format!("depth {depth}: plimsoll / fio, per second of processor time"),
                 ours,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Failure;
 
-/// What one program did in one round.
+/// Work of one program in one round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sample {
     /// Operations.
@@ -50,7 +50,7 @@ impl fmt::Display for Sample {
     }
 }
 
-/// What a row has to keep to.
+/// Limit that a row has to keep to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Gate {
     AtMost(f64),
@@ -64,7 +64,7 @@ pub(crate) enum Gate {
 /// One line of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// What is said, with the unit.
+    /// Name of the figure, with the unit.
     what: String,
     /// One value per round; empty when it could not be measured.
     values: Vec<f64>,

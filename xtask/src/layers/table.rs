@@ -9,7 +9,7 @@ use super::Arrows;
 /// The modules of each crate, floor by floor, the lowest first.
 pub(super) type CrateFloors = BTreeMap<String, Vec<Vec<String>>>;
 
-/// What the page says.
+/// Tables of the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct LayerTables {
     pub(super) arrows: Arrows,

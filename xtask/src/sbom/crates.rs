@@ -45,7 +45,7 @@ struct CrateUse {
     in_program: bool,
 }
 
-/// What the released packages are made of on a target, sorted by name and version.
+/// Crates of the released packages on a target, sorted by name and version.
 pub(super) fn of(root: &Path, target: &str) -> Result<Vec<SbomCrate>, String> {
     let platform = format!("--filter-platform={target}");
     let args = ["metadata", "--format-version=1", "--locked", &platform];
@@ -120,7 +120,7 @@ fn uses(metadata: &Value) -> BTreeMap<&str, Vec<CrateUse>> {
     uses.collect()
 }
 
-/// What is in the program, and with that what takes part in its build. Macros of the compiler do only that.
+/// Crates in the program, and all crates of its build: only these include macros of the compiler.
 fn reached<'a>(
     uses: &'a BTreeMap<&str, Vec<CrateUse>>,
     known: &BTreeMap<&str, &Value>,

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crates::SbomCrate;
 
-/// What the command line says.
+/// Options of the command line.
 struct SbomOptions {
     target: String,
     folder: String,

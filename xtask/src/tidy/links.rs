@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What is wrong with the links of one document.
+/// Faults of the links of one document.
 pub(super) fn faults(root: &Path, name: &str, text: &str) -> Vec<String> {
     let folder = root.join(name);
     let folder = folder.parent().unwrap_or(root);

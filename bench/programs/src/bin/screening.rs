@@ -114,7 +114,7 @@ fn pick(rng: &mut Rng) -> usize {
     usize::try_from(rng.below(SETTINGS as u64)).unwrap_or(0)
 }
 
-/// What a method found, and in how many runs.
+/// Settings that a method found, and in how many runs.
 struct Found {
     chosen: Vec<usize>,
     runs: f64,

@@ -323,7 +323,7 @@ fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-/// What became of a campaign.
+/// Outcome of a campaign.
 struct Outcome {
     verdict: ComparisonVerdict,
     ratio_holds: bool,
@@ -405,7 +405,7 @@ fn median_of(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// What both rules reach in the same time.
+/// Results of both rules in the same time.
 fn power() {
     println!(
         "| machine | start | budget | A/A bound (median) | found, today | found, new | equivalent, today | equivalent, new | false alarms, today | new | coverage, new | trials, new | promised MDE |"

@@ -84,7 +84,7 @@ fn format_2_0() {
     assert_eq!(facts.targets[0].free_bytes, 1 << 29);
     assert_eq!(facts.striping, "each on one target");
     assert_eq!(run.comparisons[0].verdict, ComparisonVerdict::Different);
-    // What it did not know is absent, not zero.
+    // Fields that this format did not have are absent, not zero.
     assert!(run.trials[0].device.is_none() && run.trials[0].others.is_none());
     assert!(run.comparisons[0].arm_carried.is_none());
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 const FOLDER: &str = "PLIMSOLL_TEST_FOLDER";
 /// Bytes of events that are written.
 const EVENTS_BYTES: usize = 12 << 20;
-/// What the library says: at most so many times the bytes that are read.
+/// Memory that the library promises to take at most, as a multiple of the bytes that are read.
 const MULTIPLE: usize = 16;
 /// Address space that the test program itself may take, with the stacks of its threads.
 const PROGRAM_BYTES: usize = 256 << 20;

@@ -89,7 +89,7 @@ impl BonnieFigure {
     fn of(name: &str, phase: &PhaseResult) -> Self {
         let stats = &phase.stats;
         let (kind, amount) = match name {
-            // What was read is the same file again: it is counted once.
+            // Bytes that are read belong to the same file: only bytes written count.
             "putc" | "put_block" | "rewrite" => {
                 (FigureKind::KiB, bytes(stats, OpKind::Write) / KIB)
             }

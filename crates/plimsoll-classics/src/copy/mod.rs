@@ -2,9 +2,9 @@
 //! Copying: one large file, or a tree of mixed sizes, to the target and from it, as people do it
 //! with `cp` or `scp`.
 //!
-//! What is copied is made by this program from a seed and cannot be compressed. Towards the target
-//! the time includes the write-back (`sync -f`), or a copy would be as fast as memory; away from it
-//! the files on the target have left the page cache before.
+//! Copied data is made by this program from a seed and cannot be compressed. The time of a copy to
+//! the target includes the write-back (`sync -f`), or a copy would be as fast as memory; before a
+//! copy from it the files on the target have left the page cache.
 
 mod tree;
 

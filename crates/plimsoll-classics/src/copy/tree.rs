@@ -14,7 +14,7 @@ const SMALL_MAX: u64 = 1_000_000;
 /// Files in a directory.
 const DIRECTORY_FILES: usize = 32;
 
-/// What is copied.
+/// Shape of the copied files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopySourceKind {
     /// One file.

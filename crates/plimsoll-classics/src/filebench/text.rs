@@ -63,7 +63,7 @@ fn line(out: &mut String, name: &str, stats: &KindStats, length: Nanos) {
     written.expect("writing to a string does not fail");
 }
 
-/// What filebench calls the operation.
+/// Name of the operation in filebench.
 fn flowop(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Append => "appendfile",

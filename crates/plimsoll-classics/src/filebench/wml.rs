@@ -34,7 +34,7 @@ pub use written::rewritten;
 
 /// Longer texts are no workload files.
 const BYTES_MAX: usize = 1 << 20;
-/// What `run` without a number means in filebench 1.5.
+/// Run time of `run` without a number in filebench 1.5.
 const RUN_SECONDS: f64 = 60.0;
 
 /// A workload and how its file is run.
@@ -42,7 +42,7 @@ const RUN_SECONDS: f64 = 60.0;
 pub struct WmlScript {
     /// The workload, named `filebench`.
     pub workload: Workload,
-    /// What `run` or `psrun` say; `None` where the text has neither.
+    /// Run time that `run` or `psrun` gives; `None` where the text has neither.
     pub length: Option<Nanos>,
     /// Where it differs from what filebench does, one sentence each.
     pub notes: Vec<String>,
@@ -57,7 +57,7 @@ enum WmlValue {
     Number(f64),
     Flag(bool),
     Text(String),
-    /// What the variable of this name holds when the run begins.
+    /// Content of the variable of this name when the run begins.
     Variable(String),
     /// A gamma distribution.
     Gamma {
@@ -72,7 +72,7 @@ enum WmlValue {
 #[derive(Debug, Clone)]
 struct WmlAttributes {
     line: usize,
-    /// What they belong to, for errors.
+    /// Owner of the attributes, for errors.
     of: String,
     /// A name alone is a flag that is set.
     list: Vec<(String, WmlValue)>,
@@ -239,7 +239,7 @@ impl Parser {
         Ok(value)
     }
 
-    /// What comes behind the word `cvar`.
+    /// Distribution behind the word `cvar`.
     fn cvar(&mut self, line: usize) -> Result<WmlValue, ClassicsError> {
         self.expect('(')?;
         let attributes = self.attributes("cvar", line)?;
@@ -430,7 +430,7 @@ impl Parser {
     }
 }
 
-/// What a value is while variables hold these.
+/// Value, with a variable replaced by its content in `variables`.
 fn resolved(
     value: &WmlValue,
     variables: &Variables,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the jobs of a file ask of the storage: rates and sizes by direction, read as fio reads
+//! Demand of the jobs of a file on the storage: rates and sizes by direction, read as fio reads
 //! them, with the traps of its language named where a job falls into one.
 //!
 //! Options that change neither (engines, directories, schedulers, seeds) are passed over, so that a
@@ -17,20 +17,20 @@ use crate::error::ClassicsError;
 /// Most jobs of a section.
 const JOBS_MAX: u64 = 4096;
 
-/// What a section asks for.
+/// Load that a section asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioRateSpec {
     /// Its name.
     pub name: String,
     /// How many jobs do this; all rates are of one of them.
     pub jobs: u64,
-    /// What each job reads; `None` when it reads nothing.
+    /// Reads of each job; `None` when it reads nothing.
     pub read: Option<FioDirectionRate>,
-    /// What each job writes; `None` when it writes nothing.
+    /// Writes of each job; `None` when it writes nothing.
     pub write: Option<FioDirectionRate>,
     /// Whether operations come as a Poisson process.
     pub poisson: bool,
-    /// What in it does something else than it seems to, one sentence each.
+    /// Options that act otherwise than they seem to, one sentence each.
     pub traps: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A workload as a job file of fio, of constructs whose behaviour was checked on fio 3.33.
 //!
-//! What fio cannot say is refused with the reason, or said in a comment of the file:
+//! Features that fio cannot express are refused with the reason, or named in a comment of the file:
 //! * its Zipf generator reaches only a few percent of the blocks of a large file (fio issue 1991);
 //! * its Poisson process cuts gaps to whole microseconds twice, so that it is 2 % too fast at
 //!   30 000 per second and worse above;
@@ -38,7 +38,7 @@ const MODEL_DEPTH: u32 = 256;
 pub struct FioJobExport {
     /// The text, the losses in comments at its head.
     pub text: String,
-    /// What the file does not say of the workload, one sentence each.
+    /// Parts of the workload that the file does not express, one sentence each.
     pub losses: Vec<String>,
 }
 

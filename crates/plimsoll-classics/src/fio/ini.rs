@@ -14,7 +14,7 @@ const SECTIONS_MAX: usize = 1_000;
 pub(crate) struct FioOption {
     /// Its name as fio's manual heads it; aliases are resolved.
     pub(crate) name: String,
-    /// What follows `=`; `1` when nothing does.
+    /// Text behind `=`; `1` when there is none.
     pub(crate) value: String,
     /// Line, from 1.
     pub(crate) line: usize,

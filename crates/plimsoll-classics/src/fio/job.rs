@@ -19,7 +19,7 @@ use crate::error::ClassicsError;
 /// A job file, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioJobImport {
-    /// What it asks for.
+    /// The workload that it asks for.
     pub workload: Workload,
     /// Where that differs from what fio does, one sentence each, with the name of the job.
     pub notes: Vec<String>,

@@ -21,7 +21,7 @@ const NAME_MAX: usize = 100;
 /// Longest job that is written: it becomes one argument of a command, of which Linux takes 128 KiB.
 const JOB_MAX: usize = 100_000;
 
-/// What a value may be.
+/// Kind of value that an option accepts.
 #[derive(Debug, Clone, Copy)]
 enum FioValueKind {
     /// 0 or 1.
@@ -187,7 +187,7 @@ const WORDS: &[(&str, FioValueKind)] = &[
     ("wait_for", JobName),
 ];
 
-/// What the null engine's own lines stand for, or what has no meaning without files.
+/// Options that the null engine's own lines replace, or that have no meaning without files.
 const NOT_ON_NULL: &[&str] = &[
     "directory",
     "filename",

@@ -40,7 +40,7 @@ pub(crate) struct FioJobSpec {
     pub(crate) notes: Vec<String>,
 }
 
-/// What `rw` says.
+/// Access pattern that `rw` gives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FioAccessPattern {
     pub(super) read: bool,

@@ -12,7 +12,7 @@ use crate::error::ClassicsError;
 /// Largest block.
 const BLOCK_MAX: u64 = 256 << 20;
 
-/// What is done, in the order reads, writes, trims.
+/// Mix of operations by size, in the order reads, writes, trims.
 pub(super) fn mix(
     options: FioSectionOptions<'_>,
     access: FioAccessPattern,

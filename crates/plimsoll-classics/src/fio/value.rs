@@ -95,8 +95,8 @@ pub(crate) fn positive(text: &str, high: f64) -> Result<f64, String> {
     }
 }
 
-/// What a list `read,write,trim` says for direction `at`: an entry that is missing takes the last
-/// one there is, as for fio's block sizes.
+/// Entry of a list `read,write,trim` for direction `at`: a missing entry takes the last one there
+/// is, as for fio's block sizes.
 pub(crate) fn by_direction(text: &str, at: usize) -> &str {
     let entries: Vec<&str> = text.split(',').map(str::trim).collect();
     match entries.get(at) {

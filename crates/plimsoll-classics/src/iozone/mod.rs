@@ -31,7 +31,7 @@ const CHILDREN_MAX: u32 = 256;
 /// Every child seeds its generator with 0 before each random test (iozone 3), so all of them take
 /// their records in the same order, in every test and every run.
 const RANDOM_ORDER: OffsetPattern = OffsetPattern::FixedPermutation { seed: 0 };
-/// What the parent of the original sleeps before it lets the children of the next test go.
+/// Sleep of the original's parent before it lets the children of the next test go.
 const REST: Nanos = Nanos(2_000_000_000);
 /// Largest record.
 const RECORD_MAX: u64 = 256 << 20;
@@ -114,7 +114,7 @@ pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
 struct IozoneTest {
     /// Name of the phase.
     phase: &'static str,
-    /// What the report calls the children.
+    /// Name of the children in the report.
     role: &'static str,
     /// Number of the option `i` that asks for it.
     number: u32,

@@ -59,7 +59,7 @@ pub(crate) const KNOWN: &[WorkloadDefinition] = &[
     },
 ];
 
-/// What mdtest's phases are called here and in its summary, and their order.
+/// Names of mdtest's phases here and in its summary, in their order.
 const PHASES: [(&str, &str); 4] = [
     ("create", "File creation"),
     ("stat", "File stat"),

@@ -16,7 +16,7 @@ use self::sandbox::TARGET;
 use crate::error::ClassicsError;
 use crate::{filebench, fio};
 
-/// What may stand before the colon, and what comes after it.
+/// Prefixes that may stand before the colon, each with its use.
 pub const PREFIXES: [(&str, &str); 6] = [
     ("fio", "fio:FILE runs a job file with fio"),
     (
@@ -116,7 +116,7 @@ pub fn workload(
     }))
 }
 
-/// What is wrong with an original program: its words, or a line of its job.
+/// Fault of an original program: in its words, or in a line of its job.
 enum OriginalFault {
     Words(String),
     Job(ClassicsError),

@@ -20,7 +20,7 @@ const SHOWN: [&str; 8] = [
 pub enum SandboxJobSource<'a> {
     /// This file.
     File(&'a str),
-    /// What a descriptor holds that the program inherits.
+    /// Content of a descriptor that the program inherits.
     Descriptor(i32),
 }
 

@@ -23,7 +23,7 @@ const ETCD_RECORD: u32 = 2_300;
 const ETCD_LOG: u64 = 64 << 20;
 /// Halves of commits of the back end a second: one every 100 ms, each with two syncs.
 const BACKEND_PER_S: f64 = 20.0;
-/// What such a half writes, in pages of 4 KiB.
+/// Bytes that half of a commit writes, in pages of 4 KiB.
 const BACKEND_BYTES: u32 = 16 << 10;
 /// Room of the back end.
 const BACKEND_FILE: u64 = 32 << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What uses need of their storage: published figures with their sources, and the load that stands for
-//! them, as the program of the use makes it. Each load is a workload by name; `plimsoll fit-for` looks how
-//! many times it a system carries.
+//! Storage requirements of uses: published figures with their sources, and the load that represents
+//! them, as the program of the use makes it. Each load is a workload by name; `plimsoll fit-for`
+//! finds how many times a system carries it.
 
 mod logs;
 mod models;
@@ -32,7 +32,7 @@ pub struct RequirementDefinition {
     pub load: &'static str,
     /// Who says so.
     pub sources: &'static [RequirementSource],
-    /// What the sources leave open and how it is filled, a sentence each.
+    /// Gaps in the sources and how they are filled, a sentence each.
     pub notes: &'static [&'static str],
 }
 

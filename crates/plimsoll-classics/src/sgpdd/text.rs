@@ -11,7 +11,7 @@ use super::{KIB, NAME, SETTINGS, SgpddCell, SgpddOptions};
 use crate::parts::{MIB, elapsed, end_line, find, least_and_greatest, per_second};
 use plimsoll_core::settings::SettingValues;
 
-/// What was measured in one cell by one action, MiB/s.
+/// Rates of one action in one cell in MiB/s, or its failure.
 enum SgpddCellResult {
     Rates {
         /// All data by the wall time.

@@ -134,7 +134,7 @@ pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Mode {
     name: &'static str,
-    /// What the report says it does.
+    /// Name of the mode in the report.
     told: &'static str,
     reads: bool,
     writes: bool,
@@ -166,7 +166,7 @@ const fn mode(
     }
 }
 
-/// What the files are opened with.
+/// Flags with which the files are opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Flags {
     sync: bool,

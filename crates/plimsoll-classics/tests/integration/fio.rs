@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written for fio, run by the fio that is installed: it must do what the workload says.
+//! Job files written for fio, run by the installed fio: it must do what the workload says.
 
 use std::io::Write;
 use std::path::Path;

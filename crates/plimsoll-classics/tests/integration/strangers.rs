@@ -69,7 +69,7 @@ impl Place {
         path
     }
 
-    /// What a stranger has done to this place.
+    /// Harm that a stranger has done to this place.
     fn harm(&self) -> Option<String> {
         let known = ["target", "tmp", "victim"];
         let entries = std::fs::read_dir(self.0.path()).expect("a directory");
@@ -218,7 +218,7 @@ fn no_option_of_fio_reaches_out_of_a_job_of_a_stranger() {
             nulls.extend(fio::on_null(&text, &["a".to_owned()], Nanos(1_000_000)));
         }
     }
-    // What is written alike is run once.
+    // Jobs that are written alike are run once.
     let [runs, nulls] = [runs, nulls].map(|jobs| jobs.into_iter().collect::<Vec<String>>());
     let on_target = |text: &str| {
         let job = Some(JobTrust::Stranger(text));

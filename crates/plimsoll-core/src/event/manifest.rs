@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run is about to do: its arms, its workloads, its blocks.
+//! Plan of a run: its arms, its workloads, its blocks.
 
 use super::ClientLoadNode;
 use crate::comparison::{LoadLoopKind, VerdictPolicy};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 pub struct ArmEntry {
     /// Label in reports.
     pub name: String,
-    /// What was given on the command line.
+    /// The target, as given on the command line.
     pub target: String,
     /// Description of the system, in one line.
     pub description: String,
@@ -49,14 +49,14 @@ pub struct WorkloadEntry {
     /// The fault that is injected in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inject: Option<FaultInjection>,
-    /// What the systems are like in every trial of it.
+    /// Condition of the systems in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<StackCondition>,
     /// The load line that is searched: then its trials have multiples of their own, and `length` is that of
     /// none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineGoal>,
-    /// What the clients are like in every trial of it.
+    /// Condition of the clients in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCondition>,
     /// Which of two loops with the same throughput it is.
@@ -64,7 +64,7 @@ pub struct WorkloadEntry {
     pub load_loop: Option<LoadLoopEntry>,
 }
 
-/// What a client is like while a workload is played, to see whether the result depends on it.
+/// Condition of a client while a workload is played, to see whether the result depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,7 @@ pub struct LoadLoopEntry {
     pub kind: LoadLoopKind,
     /// Label of the workload, without the loop.
     pub of: String,
-    /// What both are like on each arm.
+    /// Pace of both loops on each arm.
     pub paces: BTreeMap<String, LoadLoopPace>,
 }
 
@@ -147,20 +147,20 @@ pub struct RunManifest {
     pub entries: Vec<WorkloadEntry>,
     /// Blocks planned.
     pub blocks: u32,
-    /// What the blocks are designed for and how they end, where that is not just their number.
+    /// Goal of the blocks and how they end, where that is not just their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub design: Option<BlockDesign>,
     /// Whether the systems of a block come in rows of Williams squares, though the blocks are not designed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub balanced: bool,
-    /// What each system adds to the one before it, in the order of the systems (without controls);
-    /// empty unless the run climbs a ladder.
+    /// Addition of each system to the one before it, in the order of the systems (without
+    /// controls); empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<String>,
     /// The machines that generate the load; empty when it is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_nodes: Vec<ClientLoadNode>,
-    /// What is done to the systems before the first block.
+    /// Conditioning of the systems before the first block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditioning: Option<SystemConditioning>,
     /// Bytes of the measured part after which a trial ends, if that is before its time.
@@ -195,7 +195,7 @@ impl RunManifest {
     /// Takes over how the blocks ended: no more are planned.
     pub fn end(&mut self, ended: BlocksEnd) {
         if let Some(design) = &mut self.design {
-            // What the user ended may be resumed.
+            // Blocks that the user ended may be resumed.
             if ended.cause != BlocksEndCause::UserQuit {
                 self.blocks = self.blocks.min(ended.blocks.max(1));
             }

@@ -123,7 +123,7 @@ impl From<&TrialInterval> for TrialTimeBin {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunWarning {
-    /// What it is about: an arm, a workload or a trial; empty for the whole run.
+    /// Subject of the warning: an arm, a workload or a trial; empty for the whole run.
     pub about: String,
     /// The sentence.
     pub text: String,
@@ -136,7 +136,7 @@ pub struct RunWarning {
 pub enum RunEvent {
     /// Before the first block, a system is written to or played on.
     ConditioningBegan(SystemConditioningStart),
-    /// What came of that.
+    /// Result of that conditioning step.
     Conditioned(SystemConditioningResult),
     /// A trial begins.
     TrialBegan(TrialId),
@@ -151,7 +151,7 @@ pub enum RunEvent {
     Interval {
         /// Place of the trial in the order.
         place: u32,
-        /// What happened in it.
+        /// Figures of that second.
         interval: TrialInterval,
     },
     /// A trial has ended.
@@ -180,14 +180,14 @@ pub trait RunListener {
 /// The contents of a run folder, in memory: the input of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunFolderContents {
-    /// What was planned.
+    /// The plan.
     pub manifest: RunManifest,
     /// Trials that ended, in the order they ran.
     pub trials: Vec<TrialResult>,
     /// The seconds of every trial that began, by place in the order; a trial that was cut off has
     /// seconds but no result. Those of long trials and of long runs are joined to fewer steps.
     pub intervals: BTreeMap<u32, Vec<TrialTimeBin>>,
-    /// What a reader should know.
+    /// Warnings for a reader.
     pub warnings: Vec<RunWarning>,
     /// The comparisons.
     pub comparisons: Vec<ArmComparison>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of the operations of a stretch of time, by kind.
+//! Statistics of the operations of a stretch of time, by kind.
 
 use crate::histogram::Histogram;
 use crate::load_line::{LoadLineBatch, LoadLineSlo};
@@ -118,7 +118,7 @@ impl OpStats {
         self.total(|stats| stats.errors)
     }
 
-    /// What a limit sees of these operations.
+    /// Figures of these operations for a limit.
     #[must_use]
     pub fn batch(&self, limit: &LoadLineSlo) -> LoadLineBatch {
         let mut batch = LoadLineBatch::default();
@@ -129,7 +129,7 @@ impl OpStats {
         batch
     }
 
-    /// What a limit is about, of these operations: nanoseconds, or a share.
+    /// Value of the limited quantity for these operations: nanoseconds, or a share.
     #[must_use]
     pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
         let mut all = KindStats::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trial measured: of its operations, its phases, its workers, and the machines that took part.
+//! Results of a trial: of its operations, its phases, its workers, and the machines that took part.
 
 use super::TrialId;
 use super::stats::OpStats;
@@ -219,10 +219,10 @@ pub struct TrialResult {
     /// Result of the fault that was injected meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultResult>,
-    /// What the machines that generate the load did meanwhile.
+    /// Activity of the machines that generate the load during the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineUse>,
-    /// What it was for, and what the limits saw of it, where a load line is searched.
+    /// Request that the trial served, and readings of the limits, where a load line is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineRecord>,
     /// Energy that the machine of the load generator used meanwhile, where it has readings.
@@ -235,7 +235,7 @@ pub struct TrialResult {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnergyUse {
-    /// What it was read from.
+    /// Source of the reading.
     pub source: String,
     /// How much.
     pub joules: f64,
@@ -494,7 +494,7 @@ pub struct ClientLoadNode {
 pub struct ClientLoadNodeLoss {
     /// Time since the common start.
     pub after: Nanos,
-    /// What was observed.
+    /// The observation.
     pub why: String,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conditions of answers: `ratio > 1.05 and cache found`.
 
-/// What a figure has to be.
+/// Test that a figure has to pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ExperimentTest {
     /// Above a number, with its whole interval.
@@ -23,7 +23,7 @@ pub enum ExperimentTest {
 pub struct ExperimentClause {
     /// The figure, by its name.
     pub name: String,
-    /// What it has to be.
+    /// The test.
     pub test: ExperimentTest,
 }
 

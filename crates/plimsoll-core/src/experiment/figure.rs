@@ -24,7 +24,7 @@ pub struct ExperimentFigure {
     /// The system: its label in the part's report, or the target as it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// What of it.
+    /// The metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<ExperimentMetric>,
     /// Which observer of a fault, for the metrics of observers: `scp`, `stamp`.
@@ -82,7 +82,7 @@ impl ExperimentFigure {
         }
     }
 
-    /// What it is divided by, in full.
+    /// The divisor, in full.
     #[must_use]
     pub fn divisor(&self) -> Option<ExperimentFigure> {
         let over = self.over.as_ref()?;
@@ -94,12 +94,12 @@ impl ExperimentFigure {
     }
 }
 
-/// What is read of a trial, or of all trials of a system under a workload.
+/// Metric of a trial, or of all trials of a system under a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentMetric {
-    /// What the workload, or the phase, is compared on.
+    /// The metric that the workload, or the phase, is compared on.
     Own,
     /// Operations per second.
     Operations,

@@ -29,18 +29,18 @@ pub struct ExperimentFile {
     pub format: FormatVersion,
     /// Its name: small letters, digits and hyphens.
     pub name: String,
-    /// What it is, in a line.
+    /// Its title, in a line.
     pub title: String,
     /// Where it was published.
     pub source: ExperimentSource,
     /// How it was scaled to a machine of today, and what was kept; a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<String>,
-    /// What is carried out, in this order.
+    /// Parts to carry out, in this order.
     pub part: Vec<ExperimentPart>,
-    /// What was published.
+    /// The published tables.
     pub table: Vec<ExperimentTable>,
-    /// What its author left open.
+    /// Questions that its author left open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub question: Vec<ExperimentQuestion>,
 }
@@ -58,7 +58,7 @@ pub struct ExperimentSource {
     pub published: String,
 }
 
-/// What a machine can give an experiment.
+/// Effort that a machine can give an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -85,9 +85,9 @@ impl ExperimentProfile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentPart {
-    /// What figures call it, and the name of its folder: small letters, digits and hyphens.
+    /// Its name in figures and of its folder: small letters, digits and hyphens.
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub what: String,
     /// In the quick profile; absent: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct ExperimentPart {
 }
 
 impl ExperimentPart {
-    /// What it does in a profile.
+    /// Its command in a profile.
     #[must_use]
     pub fn command(&self, profile: ExperimentProfile) -> Option<&ExperimentCommand> {
         match profile {
@@ -140,7 +140,7 @@ pub struct ExperimentCommand {
 pub struct ExperimentTable {
     /// Its name: small letters, digits and hyphens.
     pub name: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
     /// The file of published figures that it was typed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ pub struct ExperimentTable {
     pub column: Vec<ExperimentColumn>,
     /// Rows.
     pub row: Vec<ExperimentRow>,
-    /// What a reader needs to read it.
+    /// Notes that a reader needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -224,7 +224,7 @@ impl ExperimentRow {
 pub struct ExperimentQuestion {
     /// The question.
     pub asks: String,
-    /// What was published of it.
+    /// Published statement about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
     /// The figures that it is answered by.
@@ -243,9 +243,9 @@ pub struct ExperimentQuestion {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentEvidence {
-    /// What conditions and texts call it: letters, digits and `_`.
+    /// Its name in conditions and texts: letters, digits and `_`.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub what: String,
     /// Where it stands.
     pub ours: ExperimentFigure,
@@ -254,7 +254,7 @@ pub struct ExperimentEvidence {
     pub unit: Option<ExperimentUnit>,
 }
 
-/// What is said when a condition holds.
+/// Answer that is given when a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

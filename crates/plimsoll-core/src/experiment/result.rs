@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What came of an experiment: its tables beside the published ones, and its questions answered.
+//! Results of an experiment: its tables beside the published ones, and its questions answered.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct ExperimentValue {
     pub blocks: Vec<(u32, f64)>,
 }
 
-/// What was found where a figure should stand.
+/// Finding where a figure should stand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentFinding {
@@ -68,17 +68,17 @@ pub struct ExperimentRowResult {
 pub struct ExperimentTableResult {
     /// Its name.
     pub name: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
     /// Headings of labels.
     pub labels: Vec<String>,
     /// Headings of columns, with their units.
     pub columns: Vec<String>,
-    /// What ratios are to; empty where there are none.
+    /// Base of the ratios; empty where there are none.
     pub base: String,
     /// Rows.
     pub rows: Vec<ExperimentRowResult>,
-    /// What a reader needs to read it.
+    /// Notes that a reader needs.
     pub notes: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub struct ExperimentTableResult {
 pub struct ExperimentEvidenceResult {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub what: String,
     /// It, in words.
     pub shown: String,
@@ -100,7 +100,7 @@ pub struct ExperimentEvidenceResult {
 pub struct ExperimentAnswered {
     /// The question.
     pub asks: String,
-    /// What was published of it.
+    /// Published statement about it.
     pub published: Option<String>,
     /// Whether it could be told here.
     pub is_answered: bool,
@@ -108,7 +108,7 @@ pub struct ExperimentAnswered {
     pub says: String,
     /// The condition that held, empty for the last answer.
     pub because: String,
-    /// What it rests on.
+    /// Evidence that the answer rests on.
     pub evidence: Vec<ExperimentEvidenceResult>,
 }
 
@@ -117,7 +117,7 @@ pub struct ExperimentAnswered {
 pub struct ExperimentPartResult {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub what: String,
     /// Its command, as one would type it; empty where the profile leaves it out.
     pub command: String,
@@ -138,7 +138,7 @@ pub struct ExperimentControl {
     pub comparison: ArmComparison,
 }
 
-/// What limited a system.
+/// Causes that limited a system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentLimit {
     /// The part.
@@ -164,7 +164,7 @@ pub struct ExperimentLoadLine {
     pub system: String,
     /// The multiple that is carried.
     pub carried: RatioEstimate,
-    /// What is known instead, where the line lies beyond all that the search was allowed to try.
+    /// Known bound instead, where the line lies beyond all that the search was allowed to try.
     pub beyond: Option<String>,
     /// The limit that is reached first.
     pub binding: Option<String>,
@@ -175,7 +175,7 @@ pub struct ExperimentLoadLine {
 pub struct ExperimentResult {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its title.
     pub title: String,
     /// Where it was published.
     pub source: ExperimentSource,
@@ -191,7 +191,7 @@ pub struct ExperimentResult {
     pub questions: Vec<ExperimentAnswered>,
     /// Controls.
     pub controls: Vec<ExperimentControl>,
-    /// What limited results.
+    /// Causes that limited results.
     pub limits: Vec<ExperimentLimit>,
     /// Load lines.
     pub load_lines: Vec<ExperimentLoadLine>,

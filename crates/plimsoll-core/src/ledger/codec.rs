@@ -24,10 +24,10 @@ const FRAME_BYTES: usize = 2 + 4;
 /// Longest text: a path.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What stands at the beginning of a campaign: `PLIMLEDG`.
+/// Magic number at the beginning of a campaign: `PLIMLEDG`.
 const MAGIC: u64 = u64::from_le_bytes(*b"PLIMLEDG");
 
-/// What the next bytes are.
+/// Result of decoding the next bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerDecodeResult {
     /// An entry of so many bytes.

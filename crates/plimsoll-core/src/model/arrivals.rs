@@ -333,7 +333,7 @@ mod tests {
             if *ops > 0 {
                 carried = i128::from(largest).max(carried);
                 assert!(owed.abs() <= carried, "{owed} {carried}");
-                // What is carried in, too, is at most one transfer.
+                // Bytes carried in from before, too, are at most one transfer.
                 let missed = i128::from(*bytes) - i128::from(got);
                 assert!(missed.abs() <= 2 * carried, "{missed}");
                 carried = owed.abs();

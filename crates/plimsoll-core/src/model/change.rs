@@ -10,7 +10,7 @@ use crate::op::TraceAccess;
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
-/// What is changed of a model.
+/// Change to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChange {
     /// Factor on all rates, above 0. Recorded requests come so many times as fast, for as much less
@@ -42,7 +42,7 @@ impl ModelChange {
         *self == ModelChange::default()
     }
 
-    /// What was done, one sentence each.
+    /// Descriptions of the changes, one sentence each.
     fn words(&self) -> Vec<String> {
         let factor = |what: &str, factor: f64| {
             ((factor - 1.0).abs() > 0.0).then(|| format!("{what} ×{factor}"))
@@ -206,7 +206,7 @@ impl WorkloadModel {
         )))
     }
 
-    /// What starts when each of the changed requests has ended; `None` where nothing waits.
+    /// Dependent of each changed request, which starts at its end; `None` where nothing waits.
     fn changed_links(
         &self,
         change: &ModelChange,
@@ -510,7 +510,7 @@ mod tests {
         };
         let (before, after) = (places(&model), places(&nobodys));
         assert!(after.iter().all(|offset| !before.contains(offset)));
-        // What went on goes on, what came back comes back.
+        // Sequential requests stay sequential, and revisited places stay revisited.
         for pair in 0..before.len() - 1 {
             let goes_on = |of: &[u64]| of[pair + 1] == of[pair] + 4_096;
             assert_eq!(goes_on(&before), goes_on(&after), "{pair}");

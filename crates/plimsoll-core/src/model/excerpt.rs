@@ -10,10 +10,10 @@ use crate::op::{OpKind, OpRequest};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
-/// What is played: all of a recording, slices of it, or a stretch.
+/// Excerpt to play: all of a recording, slices of it, or a stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelExcerpt {
-    /// What is asked, interval by interval.
+    /// Load to play, interval by interval.
     pub cells: Vec<ModelInterval>,
     /// Where in the recording it begins, where requests are played.
     pub from: Nanos,
@@ -108,7 +108,7 @@ impl WorkloadModel {
     }
 }
 
-/// What is asked in each second of a stretch.
+/// Load of each second of a stretch.
 fn count(packed: &PackedRequests, seconds: u32, from: Nanos, scale: f64) -> Vec<ModelInterval> {
     let empty = ModelInterval {
         length: Nanos::SECOND,

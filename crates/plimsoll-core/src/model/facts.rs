@@ -77,7 +77,7 @@ impl<T> ModelFactValue<T> {
     }
 }
 
-/// What a model says beyond its intervals.
+/// Facts of a model beyond its intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -109,7 +109,7 @@ pub struct ModelFacts {
 }
 
 impl ModelFacts {
-    /// What is assumed of a load of which counters contain only its intervals: places uniform over
+    /// Facts assumed of a load of which counters contain only its intervals: places uniform over
     /// `working_set_bytes`, Poisson arrivals.
     #[must_use]
     pub fn assumed(working_set_bytes: u64) -> ModelFacts {
@@ -124,7 +124,7 @@ impl ModelFacts {
         }
     }
 
-    /// What is said of recorded requests that touch `working_set_bytes`: their places and instants are
+    /// Facts of recorded requests that touch `working_set_bytes`: their places and instants are
     /// their own.
     #[must_use]
     pub fn of_requests(working_set_bytes: u64) -> ModelFacts {
@@ -136,7 +136,7 @@ impl ModelFacts {
         }
     }
 
-    /// What makes writes durable.
+    /// Policy that makes writes durable.
     #[must_use]
     pub fn syncs(&self) -> SyncPolicy {
         SyncPolicy {

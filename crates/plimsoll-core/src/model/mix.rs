@@ -241,7 +241,7 @@ fn source(members: &[ModelMixMember<'_>], length: Nanos) -> ModelProvenance {
             .iter()
             .map(|m| m.model.source.intervals_dropped)
             .sum(),
-        // What waits is not mixed, so it does not matter where it was not looked for.
+        // Dependencies are not mixed, so it does not matter where they were not looked for.
         left_out: Vec::new(),
         changes: words.collect(),
     }
@@ -324,7 +324,7 @@ mod tests {
         assert!(requests.is_sorted_by_key(|request| request.at));
         let border = one.facts.working_set_bytes.value;
         let of_log: Vec<&TraceAccess> = requests.iter().filter(|r| r.offset >= border).collect();
-        // What was recorded is there to the nanosecond, its ten zones side by side.
+        // Recorded requests are there to the nanosecond, their ten zones side by side.
         assert_eq!(of_log.len(), 1_800);
         assert_eq!(of_log[7].at, Nanos(14_000_000_000));
         assert_eq!(of_log[7].offset, border + 7 * ZONE_BYTES);

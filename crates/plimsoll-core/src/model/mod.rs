@@ -5,7 +5,7 @@
 //! The recording says how many operations each interval held. Given its count, the arrivals of a
 //! Poisson process in an interval are independent and uniform, so the model keeps the recorded
 //! counts exactly and draws only what counters do not contain: the instants inside an interval.
-//! What no counter contains (how arrivals lie, offsets) is *declared* or *assumed*, and says so.
+//! Facts that no counter contains (arrival times, offsets) are *declared* or *assumed*, and say so.
 //!
 //! From requests: the requests themselves, packed, in their order; the envelope beside them only
 //! describes.
@@ -110,7 +110,7 @@ impl ModelInterval {
 pub struct ModelProvenance {
     /// The recording, as it was named on the command line.
     pub recording: String,
-    /// What kind of recording it is, such as `PCP archive, version 2`.
+    /// Kind of recording, such as `PCP archive, version 2`.
     pub format: String,
     /// The host that was recorded.
     pub host: String,
@@ -122,10 +122,10 @@ pub struct ModelProvenance {
     pub to: String,
     /// Intervals left out because of gaps, resets or wraps.
     pub intervals_dropped: u64,
-    /// What of it was not looked at, one sentence each.
+    /// Parts of the recording that were not looked at, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What was made of it since, one sentence each.
+    /// Changes made since, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
 }
@@ -156,7 +156,7 @@ pub struct BurstPattern {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelPhase {
-    /// What it is called: `base` where most time was spent, `scan` where long reads came on top.
+    /// Its name: `base` where most time was spent, `scan` where long reads came on top.
     pub name: String,
     /// Where it was, in recorded order; no two phases overlap.
     pub stretches: Vec<ModelPhaseSpan>,
@@ -164,7 +164,7 @@ pub struct ModelPhase {
     pub share: f64,
     /// Mean load of its intervals, reads then writes.
     pub load: [DirectionRates; 2],
-    /// What of that is its own: the load less that of `base`. `None` for the base itself.
+    /// Own load: the load less that of `base`. `None` for the base itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<[DirectionRates; 2]>,
 }
@@ -200,7 +200,7 @@ pub struct DirectionRates {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FidelityCheck {
-    /// What was compared, such as `write bytes per second`.
+    /// The compared metric, such as `write bytes per second`.
     pub metric: String,
     /// In the recording.
     pub recorded: f64,
@@ -271,11 +271,11 @@ impl FidelityCheck {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadModel {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Where it came from.
     pub source: ModelProvenance,
-    /// What it says beyond its intervals.
+    /// Facts beyond its intervals.
     pub facts: ModelFacts,
     /// Bursts found, at most one pattern per direction.
     #[serde(default)]

@@ -47,7 +47,7 @@ pub struct PackedReplayRequest {
     pub number: u64,
     /// The request, at the instant at which it was recorded.
     pub request: OpRequest,
-    /// What waits for its end, if anything.
+    /// Dependent that waits for its end, if any.
     pub link: Option<PackedDependency>,
 }
 

@@ -25,7 +25,7 @@ pub struct FidelityNoiseFloor {
 pub struct FidelityReportRow {
     /// The metric and its gate.
     pub line: FidelityCheck,
-    /// What its error would be by chance.
+    /// Noise floor: the error to expect by chance.
     pub floor: FidelityNoiseFloor,
 }
 
@@ -46,7 +46,7 @@ pub struct FidelityReport {
     pub compared: u64,
     /// Every metric.
     pub lines: Vec<FidelityReportRow>,
-    /// What could not be held against the recording, and why: a sentence each.
+    /// Metrics that could not be held against the recording, and why: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<String>,
 }

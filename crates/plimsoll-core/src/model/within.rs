@@ -75,7 +75,7 @@ pub(super) struct ModelArrivalSampler {
     bursts: Seed,
     intervals: u64,
     bias: Option<f64>,
-    /// What follows `now`, the next last: at most one for each halving.
+    /// Spans after `now`, the next last: at most one for each halving.
     later: Vec<ModelArrivalSpan>,
     now: ModelArrivalSpan,
 }

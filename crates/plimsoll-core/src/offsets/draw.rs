@@ -13,7 +13,7 @@ use super::{OffsetPattern, OffsetZone};
 use crate::num::{round_u64, saturating_u32};
 use crate::rng::{Rng, Seed};
 
-/// What a stream of operations may touch, in bytes.
+/// Region that a stream of operations may touch, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetRegion {
     /// Where it begins.
@@ -227,7 +227,7 @@ impl OffsetGenerator {
     /// region, the operation ends inside it.
     #[inline]
     pub fn next(&mut self, size: u32, rng: &mut Rng) -> u64 {
-        // What most draws are, without a call.
+        // Most draws take this path, without a call.
         if let OffsetGeneratorState::Uniform {
             size: before,
             blocks,

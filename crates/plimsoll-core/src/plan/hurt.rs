@@ -34,7 +34,7 @@ pub enum FaultAction {
         mark: String,
         /// The address of those processes, as seen from the sender.
         address: String,
-        /// What the messages are made from.
+        /// Seed of the messages.
         seed: u64,
         /// Messages to each port. With 0 it is only checked that there is a port.
         messages: u32,

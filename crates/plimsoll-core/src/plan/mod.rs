@@ -149,14 +149,14 @@ pub enum PlanAction {
     RunIf {
         /// The condition.
         when: PlanCommand,
-        /// What is run then; it must exit with 0.
+        /// The program that runs then; it must exit with 0.
         run: PlanCommand,
     },
     /// Run a program to its end unless another one, run first, exits with 0; for what cannot be done twice.
     RunUnless {
         /// The condition.
         done: PlanCommand,
-        /// What is run else; it must exit with 0.
+        /// The program that runs otherwise; it must exit with 0.
         run: PlanCommand,
     },
     /// Wait until a program, run repeatedly, exits with 0: for what continues in the background after its
@@ -325,15 +325,15 @@ pub enum PlanAction {
         path: String,
         /// Type of file system, as the kernel names it.
         file_system: String,
-        /// What must be mounted there: one of these, as the mount table names it. Anything of that
-        /// type where there are none.
+        /// Sources, as the mount table names them: one of these must be mounted there. Anything of
+        /// that type where there are none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sources: Vec<PlanCommandArg>,
     },
 }
 
 impl PlanAction {
-    /// What is removed by its path on the machine, if that is what this does.
+    /// Path that this removes on the machine, if it removes one.
     #[must_use]
     pub fn removed_path(&self) -> Option<&str> {
         match self {
@@ -452,12 +452,12 @@ pub const TRACING: &str = "/sys/kernel/tracing";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
-    /// What it is for; completes "failed to …".
+    /// Its purpose; completes "failed to …".
     pub why: String,
     /// Name of the node it is done on.
     #[serde(default = "here", skip_serializing_if = "is_here")]
     pub node: String,
-    /// What it does.
+    /// The action.
     pub apply: PlanAction,
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
     pub undo: Option<PlanAction>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the user asked for and where: the parts of a stack, the nodes it is spread over, and what
-//! came of it. Kept in the journal, so that another process can act on a stack that is up.
+//! Request of the user and its result: the parts of a stack, the nodes it is spread over, and its
+//! outputs. Kept in the journal, so that another process can act on a stack that is up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -176,7 +176,7 @@ pub struct StackNodes {
     pub servers: Vec<PlanNode>,
 }
 
-/// What the user asked for.
+/// Request of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackRequest {
@@ -202,8 +202,8 @@ pub struct StackServer {
     pub node: String,
     /// Marks of its processes; none for a server in the kernel.
     pub marks: Vec<String>,
-    /// What is asked about it on its node, where only one of the servers serves at a time; one of the words
-    /// of [`ServerQuery`] is added.
+    /// Command that queries it on its node, where only one of the servers serves at a time; one of
+    /// the words of [`ServerQuery`] is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<PlanCommand>,
     /// The actions that start it again after its machine was off, in order; empty where they are unknown, or
@@ -212,14 +212,14 @@ pub struct StackServer {
     pub restore: Vec<(String, PlanAction)>,
 }
 
-/// What a server is asked.
+/// Query to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerQuery {
     /// Whether it is the active server: then the command exits with 0.
     Serves,
     /// Its state, one item a line.
     How,
-    /// What its cluster did, a line each: seconds since 1970 with a fraction, a blank, what.
+    /// Events of its cluster, a line each: seconds since 1970 with a fraction, a blank, the event.
     Events,
     /// To move to another server, in a controlled way.
     Switch,
@@ -262,11 +262,11 @@ pub enum StackSelfTest {
     },
     /// This access by an unauthorized client must fail.
     Refused {
-        /// What it would be; completes "a stranger could …".
+        /// The breach; completes "a stranger could …".
         why: String,
         /// The node it is tried on.
         node: String,
-        /// What must be done first: a mount, say. If one of these fails, that is a refusal too.
+        /// Actions to do first: a mount, say. If one of these fails, that is a refusal too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         before: Vec<PlanAction>,
         /// The access.
@@ -301,14 +301,14 @@ pub enum StackSelfTest {
     Survives {
         /// The node, as the report calls it.
         node: String,
-        /// What stops it: node and action.
+        /// Actions that stop it, each with its node.
         lose: Vec<(String, PlanAction)>,
-        /// What starts it again, in order.
+        /// Actions that start it again, in order.
         restore: Vec<(String, PlanAction)>,
     },
 }
 
-/// What a plan makes.
+/// Outputs of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackOutputs {
@@ -325,7 +325,7 @@ pub struct StackOutputs {
     /// directory of this machine's own file systems is meant.
     #[serde(default)]
     pub file_system: String,
-    /// What it is made of, in one line, for reports.
+    /// Its composition in one line, for reports.
     pub description: String,
     /// Its servers.
     #[serde(default)]

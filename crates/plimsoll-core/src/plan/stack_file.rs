@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StackFile {
-    /// What it is made of, in one line, for reports.
+    /// Its composition in one line, for reports.
     pub description: String,
     /// The directory to measure on: begins with `/`, or with `{dir}`, the stack's directory.
     pub mount_dir: String,
@@ -33,7 +33,7 @@ pub struct StackFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StackFileStep {
-    /// What it is for; completes "failed to …".
+    /// Its purpose; completes "failed to …".
     pub why: String,
     /// The node it is carried out on, from 1; this machine when absent.
     pub node: Option<u16>,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What a device is made of, as far as its name implies.
+/// Kind of device, as far as its name implies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
@@ -80,7 +80,7 @@ impl DeviceKind {
             None if is_nvme_path(name) => DeviceKind::Path,
             None if all.is_letter_of_a_disk(name) => DeviceKind::Volume,
             None if all.has_parts_of(name) => DeviceKind::Total,
-            // What iostat -N calls the volumes of the device mapper.
+            // Names that iostat -N gives to volumes of the device mapper.
             None if name.contains('-') && !name.starts_with("dev") && all.has_hardware => {
                 DeviceKind::DeviceMapper
             }
@@ -90,7 +90,7 @@ impl DeviceKind {
     }
 }
 
-/// What stands behind the prefix of a name.
+/// Characters behind the prefix of a name.
 #[derive(Debug, Clone, Copy)]
 enum Rest {
     Number,
@@ -229,11 +229,11 @@ fn parent(name: &str) -> Option<&str> {
     (known && whole.ends_with(|c: char| c.is_ascii_digit())).then_some(whole)
 }
 
-/// What a device is made of, as its recording says.
+/// Composition of a device, as its recording says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceComposition {
-    /// What it is.
+    /// Kind of device.
     pub layer: DeviceKind,
     /// Of a disk that is reached on several ways: these, each of them a device of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -254,7 +254,7 @@ impl DeviceComposition {
 /// A device beside the others of its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceClassification {
-    /// What it is made of.
+    /// Kind of device.
     pub layer: DeviceKind,
     /// Whether its load is that of other devices of the recording, seen again.
     pub counted_again: bool,
@@ -305,13 +305,13 @@ impl DeviceClassification {
     }
 }
 
-/// What one device did.
+/// Load of one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceLoad {
     /// Its name in the recording.
     pub name: String,
-    /// What it is made of.
+    /// Kind of device.
     pub layer: DeviceKind,
     /// Whether its load is that of other devices of the recording, seen again: it is left out of
     /// the totals.

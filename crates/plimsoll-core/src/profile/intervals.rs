@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::num::{floor_u64, to_usize};
 
-/// What one interval of a device held. What was not recorded, or does not count because of a gap,
-/// a reset or a wrap, is `None`.
+/// Figures of one interval of a device. Figures that were not recorded, or do not count because of
+/// a gap, a reset or a wrap, are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntervalRow {
@@ -108,7 +108,7 @@ pub struct ProfileDownsampler {
     from_unix_ns: u64,
     step_ns: f64,
     bins: Vec<ProfileTimeBin>,
-    /// What lies before a gap inside a step, of which the rest is in `bins`.
+    /// Part of a step before a gap inside it; the rest of the step is in `bins`.
     before_gaps: Vec<ProfileTimeBin>,
 }
 

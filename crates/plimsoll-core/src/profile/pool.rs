@@ -104,7 +104,7 @@ impl PoolMember {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolUnread {
-    /// What it is called.
+    /// Its name.
     pub recording: String,
     /// Why it could not be read.
     pub reason: String,
@@ -122,7 +122,7 @@ pub struct PoolSizeCount {
     pub requests: u64,
 }
 
-/// What only requests show, of all recordings of requests.
+/// Figures that only requests show, of all recordings of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolRequests {
@@ -140,7 +140,7 @@ pub struct PoolRequests {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolProfile {
-    /// What was asked of every recording.
+    /// Settings that apply to every recording.
     pub settings: PoolSettings,
     /// Recordings that count.
     pub recordings: u64,
@@ -173,8 +173,8 @@ pub struct PoolProfile {
     pub busiest_devices: Vec<PoolMember>,
     /// The sum of all devices at the same time, as if it were one disk; `None` without dates.
     pub together: Option<DiskProfile>,
-    /// What only requests show.
+    /// Figures that only requests show.
     pub requests: Option<PoolRequests>,
-    /// What the reader should know, as sentences.
+    /// Warnings for the reader, as sentences.
     pub warnings: Vec<String>,
 }

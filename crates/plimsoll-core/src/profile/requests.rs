@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only recorded requests show: sizes, order on the device, places that are hot, reuse, times.
+//! Figures that only recorded requests show: sizes, order on the device, hot places, reuse, times.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ pub struct AccessSkew {
     pub requests: f64,
 }
 
-/// What is touched within windows of one length.
+/// Working set: bytes touched within windows of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkingSet {
@@ -148,15 +148,15 @@ pub struct InFlightStats {
     pub mean: f64,
     /// Share of the time with any in flight, 0..=1.
     pub busy: f64,
-    /// What half of the requests found in flight when they started, themselves not counted.
+    /// Median of the requests that one found in flight when it started, itself not counted.
     pub found_median: u64,
-    /// What 99 of 100 requests did not find exceeded.
+    /// 99th percentile of that number.
     pub found_p99: u64,
     /// The most that one found.
     pub found_max: u64,
 }
 
-/// What is known of a device because every request was recorded.
+/// Facts about a device of which every request was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestsProfile {
@@ -177,9 +177,9 @@ pub struct RequestsProfile {
     pub resolution_ns: u64,
     /// Bytes from the start of the device to the end of its last touched place.
     pub span_bytes: u64,
-    /// What is touched, by the length of time; the last is the whole recording.
+    /// Working sets by the length of time; the last is that of the whole recording.
     pub working_set: Vec<WorkingSet>,
-    /// What caches of growing size would miss, up to one that holds all.
+    /// Miss ratios of caches of growing size, up to one that holds all.
     pub misses: Vec<MissRatio>,
     /// Times between starts.
     pub gaps: Option<TimeDistribution>,

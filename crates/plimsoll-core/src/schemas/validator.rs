@@ -67,7 +67,7 @@ fn holds(
         "items" => {
             let items = value.as_array().into_iter().flatten().enumerate();
             let each = |(n, item): (usize, &Value)| match rule {
-                // What is beyond is limited by maxItems.
+                // Items beyond these are limited by maxItems.
                 Value::Array(schemas) => schemas
                     .get(n)
                     .map_or(Ok(()), |one| below(&n.to_string(), one, item)),

@@ -16,7 +16,7 @@ pub const BATCH_DEFAULT: u32 = 8;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BlockIoWorkload {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Who does what.
     pub groups: Vec<BlockIoGroup>,
@@ -27,25 +27,25 @@ pub struct BlockIoWorkload {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockIoGroup {
-    /// What reports call it, unique in its workload.
+    /// Name in reports, unique in its workload.
     pub name: String,
     /// Workers, each a thread with a ring of its own.
     pub workers: u32,
     /// Operations each worker keeps in flight (closed loop), or may have in flight (open loop).
     pub depth: u32,
-    /// What it works on.
+    /// Files that it works on, and the part of each.
     pub extent: BlockIoExtent,
-    /// What is done, drawn by weight for every turn.
+    /// Operations, drawn by weight for every turn.
     pub mix: Vec<BlockIoMixEntry>,
     /// Where.
     pub offsets: OffsetPattern,
     /// When.
     pub pace: BlockIoPacing,
-    /// What makes writes durable on the way.
+    /// Policy that makes writes durable while it works.
     pub syncs: SyncPolicy,
-    /// What each worker does after its last turn, inside the measured time.
+    /// Operations of each worker after its last turn, inside the measured time.
     pub finish: Vec<BlockIoFinalOp>,
-    /// What it does after that, outside the measured time, unless it has just done so.
+    /// Operations after that, outside the measured time, unless the worker has just done them.
     pub after: Vec<BlockIoFinalOp>,
     /// How long it then does nothing: the storage rests before a phase that follows.
     pub rest: Nanos,
@@ -54,7 +54,7 @@ pub struct BlockIoGroup {
     pub breaks_off: bool,
     /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// What is written.
+    /// Content of the writes.
     pub content: BlockIoContent,
     /// When a worker has done its work.
     pub work: BlockIoStopCondition,
@@ -132,7 +132,7 @@ pub struct BlockIoExtent {
     pub shared: bool,
     /// Size of each file. On a device: of the part from its start.
     pub bytes: u64,
-    /// What of its file a worker touches.
+    /// Part of its file that a worker touches.
     pub region: BlockIoRegion,
     /// Who made the files.
     pub made: BlockIoFileCreation,
@@ -150,7 +150,7 @@ impl Default for BlockIoExtent {
     }
 }
 
-/// What of its file a worker touches.
+/// Part of its file that a worker touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -182,7 +182,7 @@ pub enum BlockIoFileCreation {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BlockIoMixEntry {
-    /// What is done.
+    /// Kind of operation.
     pub kind: BlockIoOpKind,
     /// Bytes of its operation.
     pub bytes: u32,
@@ -207,7 +207,7 @@ impl BlockIoMixEntry {
     }
 }
 
-/// What a turn does.
+/// Operation of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -329,7 +329,7 @@ pub enum BlockIoFinalOp {
     Close,
 }
 
-/// What is written.
+/// Content of the writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CommandWorkload {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Run before the measured part, such as unpacking what will be copied.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct CommandWorkload {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadCommand {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
     /// the command runs), `{target}` for the target itself, `{tmp}` for a directory that is not on the
@@ -44,7 +44,7 @@ pub struct WorkloadCommand {
     pub moves: Option<CommandTransfer>,
 }
 
-/// What a command moves.
+/// Bytes that a command moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -55,7 +55,7 @@ pub enum CommandTransfer {
     From(u64),
 }
 
-/// What is read from the output of a command.
+/// Result that is read from the output of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -71,7 +71,7 @@ pub enum CommandOutputFormat {
     Iozone,
     /// filebench's IO Summary.
     Filebench,
-    /// What this program says of a machine that it boots: a time each, and remarks.
+    /// This program's report of a machine that it boots: a time each, and remarks.
     Boots,
     /// Nothing: the size of the files that it leaves in its directory is the result.
     Size,

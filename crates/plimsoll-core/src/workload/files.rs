@@ -10,7 +10,7 @@ use crate::num::{round_u64, saturating_u32};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoop {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// The files.
     pub sets: Vec<FileSet>,
@@ -26,13 +26,13 @@ pub struct FileLoop {
     /// time (`sync`).
     #[serde(default)]
     pub sync_at_end: bool,
-    /// What a thread does that finds no file it could use.
+    /// Policy for a thread that finds no file it could use.
     #[serde(default)]
     pub without_file: FileLoopNoFilePolicy,
 }
 
-/// What becomes of a run whose files are chosen in turn when a thread wants a file and no slot of
-/// the set is as it wants one.
+/// Policy of a run whose files are chosen in turn, for a thread that wants a file when no slot of
+/// the set is in the state it needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -91,7 +91,7 @@ pub struct FileSet {
     pub prealloc: f64,
     /// How the files lie in directories.
     pub tree: FileTreeLayout,
-    /// What the files are called.
+    /// Naming scheme of the files.
     #[serde(default)]
     pub names: FileNameScheme,
     /// Whether its files were left by an earlier phase of the series.
@@ -136,7 +136,7 @@ pub enum FileTreeLayout {
     },
 }
 
-/// What files are called.
+/// Naming scheme of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -155,11 +155,11 @@ pub enum FileNameScheme {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoopGroup {
-    /// What reports call it, unique in its workload.
+    /// Name in reports, unique in its workload.
     pub name: String,
     /// Threads.
     pub threads: u32,
-    /// What each thread repeats.
+    /// Operations that each thread repeats.
     pub ops: Vec<FileLoopOp>,
     /// Whether to bypass the page cache (`O_DIRECT`).
     #[serde(default)]
@@ -174,7 +174,7 @@ pub struct FileLoopGroup {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoopOp {
-    /// What is done.
+    /// The operation.
     pub op: FileOp,
     /// Place of the file set in the list of sets.
     #[serde(default)]

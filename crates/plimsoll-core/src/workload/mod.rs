@@ -69,7 +69,7 @@ impl Workload {
         matches!(self, Workload::Series(series) if series.phases.is_empty())
     }
 
-    /// What reports call it.
+    /// Name in reports.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -6,7 +6,7 @@ use super::blocks::{ArrivalProcess, BlockIoPacing, BlockIoStopCondition, BlockIo
 use super::files::FileLoop;
 use crate::num::{round_u64, saturating_u32};
 
-/// What a multiple of a workload counts.
+/// Quantity that a multiple of a workload counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkloadMultiple {
     /// Times the rate of an open loop.
@@ -16,7 +16,7 @@ pub enum WorkloadMultiple {
 }
 
 impl Workload {
-    /// What a multiple of it counts.
+    /// Quantity that a multiple of it counts.
     ///
     /// # Errors
     /// Why there is none, as the end of a sentence.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written before a workload is measured, so that storage is used as it will be (SNIA's
-//! preconditioning): the working set in order, then by the workload itself, as fast as the storage lets
-//! it.
+//! Writes before a workload is measured, so that storage is used as it will be (SNIA's
+//! preconditioning): the working set in order, then by the workload itself, as fast as the storage
+//! lets it.
 
 use super::Workload;
 use super::blocks::{

@@ -13,7 +13,7 @@ use crate::units::Nanos;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhaseSeries {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// The program it does the work of, for the text in that program's own form.
     pub classic: Option<ClassicProgram>,
@@ -46,11 +46,11 @@ impl ClassicProgram {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhaseSpec {
-    /// What reports call it, unique in its series.
+    /// Name in reports, unique in its series.
     pub name: String,
-    /// What is done.
+    /// The workload.
     pub body: PhaseWorkload,
-    /// What it is compared on.
+    /// The metric it is compared on.
     pub metric: ComparisonMetric,
     /// Whether the first worker that has done its work stops the counting of the others, which
     /// then complete their files uncounted.
@@ -64,7 +64,7 @@ pub struct PhaseSpec {
     pub cold: bool,
 }
 
-/// What a phase does.
+/// Workload of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use plimsoll_core::units::Nanos;
 use rustix::fs::Advice;
 
-/// What a worker drops from the page cache between two passes.
+/// The part of a file that a worker drops from the page cache between two passes.
 #[derive(Debug)]
 pub(crate) struct CachedPart {
     pub(crate) file: OwnedFd,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What block I/O writes: random bytes, of which a share can be compressed or deduplicated away.
+//! Contents of block writes: random bytes, of which a share can be compressed or deduplicated away.
 
 use plimsoll_core::num::{floor_u64, to_usize};
 use plimsoll_core::rng::{Rng, Seed};

@@ -26,7 +26,7 @@ pub(crate) use merge::BlockIoSourceMux;
 pub(crate) use places::map_blocks;
 pub(crate) use source::BlockIoSource;
 
-/// What the workers of one run share.
+/// State shared by the workers of one run.
 #[derive(Debug)]
 pub(crate) struct BlockIoSharedState {
     /// Set by the first worker that has done its work, where that stops the counting of the others.

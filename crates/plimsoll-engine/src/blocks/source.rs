@@ -49,7 +49,7 @@ pub(crate) struct BlockIoSource {
     /// Writes that have ended.
     writes: u64,
     finish: Vec<BlockIoFinalOp>,
-    /// What comes outside the measured time, from [`BlockIoStage::After`] on what of it is left to do.
+    /// Operations outside the measured time; from [`BlockIoStage::After`] on, those left to do.
     after: Vec<BlockIoFinalOp>,
     rest: Nanos,
     breaks_off: bool,
@@ -95,12 +95,12 @@ enum Pacing {
     },
 }
 
-/// What a slot is about.
+/// The state of a slot.
 #[derive(Debug, Clone, Copy)]
 struct BlockIoSlot {
     /// When it became free; when the operation before ended.
     free_since: Nanos,
-    /// What comes after the operation in it, or, when that has ended, now.
+    /// The step after the operation in it, or, when that has ended, the step due now.
     then: Then,
     offset: u64,
     bytes: u32,
@@ -139,7 +139,7 @@ enum BlockIoStage {
         next: usize,
         in_flight: bool,
     },
-    /// What is left of the work after another worker's end.
+    /// The rest of the work after another worker's end.
     Uncounted,
     /// Uncounted: the operation of this number is next, or in flight.
     After {
@@ -184,7 +184,7 @@ impl BlockIoSource {
             BlockIoStopCondition::Each(turns) => turns,
         };
         let reads = |turn: &BlockIoMixEntry| turn.kind.operations().contains(&OpKind::Read);
-        // What is read from a file of random bytes may be written again; holes read as zeros.
+        // Data read from a file of random bytes may be written again; holes read as zeros.
         let discards = |turn: &BlockIoMixEntry| turn.kind == BlockIoOpKind::Discard;
         let traced = matches!(group.pace, BlockIoPacing::Open(ArrivalProcess::Trace(_)));
         let holes =
@@ -240,7 +240,7 @@ impl BlockIoSource {
         self
     }
 
-    /// What this worker has done.
+    /// The result of this worker so far.
     pub(super) fn result(&self) -> WorkerResult {
         self.result
     }
@@ -343,7 +343,7 @@ impl BlockIoSource {
         self.work.has_wall && self.stage == BlockIoStage::Turns && self.work.common.is_walled()
     }
 
-    /// What to do when no turn can begin and none is in flight.
+    /// The next step when no turn can begin and none is in flight.
     #[cold]
     fn wind_up(&mut self, now: Nanos, slot: u32) -> NextRequest {
         if self.stage == BlockIoStage::Turns {
@@ -412,7 +412,7 @@ impl BlockIoSource {
         }
     }
 
-    /// What is to be done outside the measured time: not again what has just been done inside.
+    /// Operations to be done outside the measured time: not again those just done inside.
     fn left_to_do(&self) -> Vec<BlockIoFinalOp> {
         let wrote_on = self.stage == BlockIoStage::Uncounted;
         let again = (self.finish.iter()).filter(|op| wrote_on && **op == BlockIoFinalOp::Fsync);
@@ -745,7 +745,7 @@ impl RequestSource for BlockIoSource {
             if sample.result.is_ok() {
                 return;
             }
-            // What could not be read is not written.
+            // A block that could not be read is not written.
             state.then = Then::Nothing;
         }
         if kind.is_write() {

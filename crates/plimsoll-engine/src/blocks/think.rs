@@ -29,7 +29,7 @@ enum BlockIoThinkState {
     /// The next turn begins without a look.
     Woken,
     Working,
-    /// What is in flight is waited for.
+    /// Operations in flight are waited for.
     Emptying,
 }
 

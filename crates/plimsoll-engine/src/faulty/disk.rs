@@ -20,12 +20,12 @@ use crate::clock::{RunClock, SimClock};
 use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
 use crate::error::EngineError;
 
-/// What an operation takes.
+/// Service time of an operation.
 const SERVICE: Nanos = Nanos(100_000);
 
 const SECTOR_BYTES: usize = 512;
 
-/// What becomes of the cache at a power cut.
+/// The fate of the cache at a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FaultyPowerCut {
     /// It is lost.
@@ -42,7 +42,7 @@ pub enum FaultyPowerCut {
 pub struct FaultyDiskOptions {
     /// A flush or a write that must be durable is acknowledged and stays in the cache.
     pub lies_about_flush: bool,
-    /// What becomes of the cache when the power goes.
+    /// The fate of the cache at a power cut.
     pub cut: FaultyPowerCut,
     /// Share of the reads that give what was there before the last write, 0..1.
     pub stale_reads: f64,
@@ -52,7 +52,7 @@ struct FaultyDiskState {
     bytes: Vec<u8>,
     /// Writes that are not durable, oldest first.
     cache: Vec<(usize, Vec<u8>)>,
-    /// What the last write of a place replaced.
+    /// Data replaced by the last write of a place.
     before: BTreeMap<usize, Vec<u8>>,
     manners: FaultyDiskOptions,
     rng: Rng,
@@ -159,7 +159,7 @@ impl FaultyDisk {
         })))
     }
 
-    /// What another disk has in `len` bytes from `offset` on lies here, too.
+    /// Data of another disk in `len` bytes from `offset` on appear here, too.
     pub fn leak_from(&self, other: &FaultyDisk, offset: u64, len: u32) {
         let (at, len) = (to_usize(offset), len as usize);
         let bytes = other.0.borrow().visible(at, len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the threads of a loop share while it is played. Atomics only.
+//! State shared by the threads of a loop while it is played. Atomics only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

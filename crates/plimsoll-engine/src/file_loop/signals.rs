@@ -150,8 +150,8 @@ fn walkers(files: &FileLoop) -> Vec<Walker<'_>> {
     walkers
 }
 
-/// What threads wait for that can only be helped by each other, or by those that have done their
-/// work.
+/// The signal of a deadlock: its threads wait for help that only each other, or threads that have
+/// done their work, could give.
 fn hopeless(walkers: &[Walker<'_>], signals: &[FileLoopSignal]) -> Option<u32> {
     let waits = |walker: &Walker<'_>| match walker.state() {
         FileLoopSignalState::Posts(signal) => !signals[signal as usize].has_room(),

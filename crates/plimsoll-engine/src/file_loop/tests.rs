@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a source of file operations asks for, step by step.
+//! Requests of a source of file operations, step by step.
 
 use super::*;
 use crate::file_sets::FileSetLocation;
@@ -333,7 +333,7 @@ fn written_bytes_are_fresh_and_differ_between_threads() {
     let mut stage = Stage::of(list, 2);
     let requests = [stage.request(0), stage.request(1)];
     let mut read = |slot: u32| {
-        // What was read before lies in the buffer.
+        // Data of an earlier read are in the buffer.
         let mut bytes = vec![7; 4096];
         stage
             .source

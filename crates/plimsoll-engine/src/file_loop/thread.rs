@@ -45,7 +45,7 @@ pub(super) struct FileLoopThread {
     /// By set, where its files begin in `open`, and whose turn it is.
     rotating: Vec<(usize, u32)>,
     flight: Option<FileLoopInFlight>,
-    /// What is left of its share, and the file it is at.
+    /// The rest of its share, and the file it is at.
     share: Option<FileLoopShare>,
     current: Option<u32>,
     pub(super) free_since: Nanos,
@@ -65,14 +65,14 @@ pub(super) struct FileLoopThread {
     pub(super) contents: Rng,
 }
 
-/// What an operation of the list has done.
+/// Operations and bytes done by an operation of the list.
 #[derive(Debug, Clone, Copy, Default)]
 struct FileLoopOpCounts {
     ops: u64,
     bytes: u64,
 }
 
-/// What became of an operation of the list.
+/// The outcome of an operation of the list.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FileLoopNext {
     Request(OpRequest),
@@ -88,7 +88,7 @@ pub(super) enum FileLoopNext {
     EndRun,
 }
 
-/// What is in the way of a thread.
+/// The obstacle in the way of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FileLoopBlocker {
     /// Posts that it has asked for and not got.
@@ -146,7 +146,7 @@ impl FileLoopThread {
         }
     }
 
-    /// What to do next. `imagined` sets have no files behind them.
+    /// The next step of the thread. `imagined` sets have no files behind them.
     pub(super) fn next(
         &mut self,
         play: &FileLoopRun,
@@ -219,7 +219,7 @@ impl FileLoopThread {
         self.advance(ops[self.place], ops.len());
     }
 
-    /// What decides when the next operation is.
+    /// The step of a limit, delay, signal or end: it decides when the next operation is due.
     fn between(&mut self, play: &FileLoopRun, op: FileOp, now: Nanos) -> FileLoopNext {
         let events = match op {
             FileOp::Limit => 1,
@@ -458,7 +458,7 @@ impl FileLoopThread {
         }
     }
 
-    /// What is read next: at the end once nothing, then from the start again.
+    /// The next piece to read: at the end an empty one, then from the start again.
     fn next_piece(&mut self, fd: usize, span: u64, bytes: u32) -> (u64, u32) {
         let Some(open) = &mut self.open[fd] else {
             return (0, 0);

@@ -28,7 +28,7 @@ pub(super) struct NfsDataClient {
     patience: NfsTimeouts,
 }
 
-/// What came of a read or a write.
+/// The result of a read or a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NfsTransfer {
     pub bytes: usize,

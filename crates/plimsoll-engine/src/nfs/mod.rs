@@ -31,7 +31,7 @@ pub use tree::NfsFileLoopFiles;
 /// what is about to be sent, and what is kept until it is durable.
 pub(crate) const COPIES: u64 = 4;
 
-/// What is kept until it is durable by a worker, at most, besides copies of its buffers.
+/// Most bytes that a worker keeps until they are durable, besides copies of its buffers.
 pub(crate) const KEPT_BYTES_ALL: u64 = 2 * pipe::KEPT_BYTES as u64;
 
 /// Most calls in flight on one connection.
@@ -210,7 +210,7 @@ impl NfsExportDir {
     }
 }
 
-/// What is gone already is fine.
+/// An entry that is gone already is no error.
 pub(crate) fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOENT.raw_os_error()) => {

@@ -2,11 +2,11 @@
 //! The engine of one file of an NFS server: as many calls in flight as there are slots, on one
 //! connection.
 //!
-//! What a kernel's client does for a program is done here: a broken connection is made again and
-//! what is unanswered is sent again under the same numbers (reads, writes and commits may be carried
-//! out twice); data that are not durable are kept, and written again when the server says, by
-//! another verifier, that it may have forgotten them. There is no cache, so every operation is a
-//! call. Unlike other engines this one has a clock: for the limits of its waits, never for stamps.
+//! The tasks of a kernel's client are done here: a broken connection is made again and unanswered
+//! calls are sent again under the same numbers (reads, writes and commits may be carried out
+//! twice); data that are not durable are kept, and written again when the server says, by another
+//! verifier, that it may have forgotten them. There is no cache, so every operation is a call.
+//! Unlike other engines this one has a clock: for the limits of its waits, never for stamps.
 
 use std::collections::VecDeque;
 use std::io;
@@ -79,7 +79,7 @@ struct NfsOpSlot {
     len: u32,
     moved: u32,
     number: u32,
-    /// What the call that is in flight asks for, and for how many bytes.
+    /// The call that is in flight, and the bytes it asks for.
     ask: RpcRequest,
     asked: u32,
     /// When the operation was submitted, and its last call was sent.
@@ -125,7 +125,7 @@ pub(super) struct NfsEngine {
     repair: Option<usize>,
     /// Whether a new connection is asked whether the server was restarted.
     probing: bool,
-    /// What went wrong with data that had been answered: the next fsync says it.
+    /// The error of data that had been answered: the next fsync reports it.
     lost: Option<i32>,
     flying: u32,
     /// Makes the numbers of calls differ.
@@ -205,7 +205,7 @@ impl NfsEngine {
                 break;
             };
             let is_repair = slot == self.rewriter();
-            // What is new could be overtaken by what is old.
+            // A new write could be overtaken by an old one that is sent again.
             let is_first = !self.probing || slot == self.own_commit();
             let may_go = is_repair || self.repair.is_none() && is_first;
             if !(may_go && self.send(slot, now)) {
@@ -327,7 +327,7 @@ impl NfsEngine {
         }
     }
 
-    /// What the server says of its memory.
+    /// The server's write verifier; a changed one means that it may have forgotten data.
     fn note(&mut self, verifier: [u8; 8]) {
         let before = self.verifier.replace(verifier);
         if before.is_some_and(|before| before != verifier) && !self.kept.is_empty() {
@@ -578,7 +578,7 @@ impl NfsEngine {
         };
         let turned = line.turn().and_then(|()| self.take_answers(now));
         let Err(error) = turned else {
-            // What the answers allowed to go.
+            // Held calls that may go after these answers.
             self.send_held(now);
             return Ok(());
         };

@@ -25,7 +25,7 @@ struct NfsOpenFile {
     number: u32,
     file: NfsFileHandle,
     size_bytes: u64,
-    /// What the server said when something was written that is not durable.
+    /// The server's verifier of writes that are not durable.
     unstable: Option<NfsWriteVerifier>,
     /// Whether some of that was lost.
     lost: bool,

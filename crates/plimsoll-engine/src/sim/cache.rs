@@ -15,7 +15,7 @@ use plimsoll_core::units::Nanos;
 
 use super::{SimDeviceModel, SimOpKind, address, part_of};
 
-/// What the cache keeps things in.
+/// Page size of the cache.
 const PAGE_BYTES: u64 = 4096;
 /// Most pages that are written to the device together: 1 MiB.
 const RUN_PAGES: u64 = 256;
@@ -102,7 +102,7 @@ impl<D: SimDeviceModel> SimCache<D> {
         self.inner.serve(at, &run)
     }
 
-    /// What the device did until now while nobody asked.
+    /// Writes of the device until now, while no request came.
     fn write_back_idle(&mut self, now: Nanos, like: &OpRequest) {
         while !self.dirty.is_empty() {
             let start = self.inner.free_at().max(self.last_at);

@@ -49,7 +49,7 @@ impl SimDeviceModel for Box<dyn SimDeviceModel> {
     }
 }
 
-/// What a request asks of a device.
+/// The operation that a request asks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SimOpKind {
     Read,

@@ -33,7 +33,7 @@ const BYTES_MAX: u64 = 1 << 50;
 /// Largest cache: its pages are kept one by one.
 const CACHE_BYTES_MAX: u64 = 16 << 30;
 
-/// What is wrong with the text of a simulated device, as a sentence.
+/// An error in the text of a simulated device, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// There is no such part.
@@ -41,7 +41,7 @@ pub enum SimError {
     Unknown {
         /// `device` or `layer`.
         what: &'static str,
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The most similar name.
         nearest: Option<String>,
@@ -56,7 +56,7 @@ pub enum SimError {
     Text {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
 }
@@ -68,9 +68,9 @@ pub struct SimPartInfo {
     pub name: &'static str,
     /// Whether it stands before a device, and is none itself.
     pub is_layer: bool,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub about: &'static str,
-    /// What can be set.
+    /// Its settings.
     pub settings: &'static [SettingDefinition],
     /// Values that a search tries.
     pub levels: &'static [SettingLevels],
@@ -559,7 +559,7 @@ impl SimDeviceSpec {
 }
 
 impl fmt::Display for SimDeviceSpec {
-    /// What it is, for reports.
+    /// Its description, for reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.base {
             SimBaseSpec::Queue(queue) => write!(f, "sim, {} servers", queue.servers)?,

@@ -15,7 +15,7 @@ pub(crate) const SYNC_RANGE_FLAGS: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
 /// Writes back the pages of `len` bytes at `offset`; with `len` 0, up to the end of the file.
 ///
 /// # Errors
-/// What the system said; `EINVAL` when the range does not fit.
+/// The system's error; `EINVAL` when the range does not fit.
 pub(crate) fn sync_file_range(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
     let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
     let len = i64::try_from(len).map_err(|_| Errno::INVAL)?;

@@ -61,7 +61,7 @@ pub struct UringEngine {
     closed: Option<IoCompletion>,
     file_registered: bool,
     buffers_registered: bool,
-    /// What the kernel or its limits refused.
+    /// Features that the kernel or its limits refused.
     missing: Vec<&'static str>,
 }
 
@@ -132,7 +132,7 @@ impl UringEngine {
 
     fn entry(&mut self, slot: u32, request: &OpRequest) -> Option<squeue::Entry> {
         let Some(file) = &self.file else {
-            // What the request claims to have moved travels with its slot.
+            // The byte count that the request claims to have moved travels with its slot.
             let data = pretended_bytes(request) << 32 | u64::from(slot);
             return Some(opcode::Nop::new().build().user_data(data));
         };

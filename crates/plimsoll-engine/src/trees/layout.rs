@@ -164,7 +164,7 @@ fn write_file(
     Ok(bytes)
 }
 
-/// What the contents of a file are drawn from, whoever writes it.
+/// The random numbers that the contents of a file are drawn from, whoever writes it.
 pub(crate) fn contents(seed: Seed, file: u32) -> Rng {
     Rng::new(seed.derive("contents", file.into()))
 }

@@ -19,7 +19,7 @@ const RECENT_MAX: usize = 32;
 /// Most findings that are described; all are counted.
 const FINDINGS_MAX: usize = 20;
 
-/// What is known of a block.
+/// The known state of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VerifyBlockState {
     /// Version 0: zeros.

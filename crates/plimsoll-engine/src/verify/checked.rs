@@ -24,13 +24,13 @@ use crate::recorder::SampleRecorder;
 use crate::source::{NextRequest, RequestSource};
 use crate::sys::clock::HostClock;
 
-/// What a slot is doing, as far as the register is concerned.
+/// The state of a slot, as far as the register is concerned.
 #[derive(Debug, Default)]
 struct DataCheckSlot {
     blocks: Range<usize>,
     /// Version that is being written; 0: none.
     writing: u64,
-    /// What was known of the blocks that are being read.
+    /// The known state of the blocks that are being read.
     known: Vec<DataCheckSnapshot>,
 }
 
@@ -168,7 +168,7 @@ impl<S: RequestSource> RequestSource for DataCheckSource<S> {
 /// A sync, then a read of every block that was written.
 struct DataCheckSweep {
     block_bytes: u32,
-    /// What is to be read, last first.
+    /// Blocks to be read, last first.
     blocks: Vec<u64>,
     stage: DataCheckSweepStage,
     in_flight: u32,

@@ -87,11 +87,11 @@ impl Default for VerifyOptions {
 pub struct VerifyFinding {
     /// Byte offset of the block's first bad sector.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The flaw in it.
     pub flaw: DataFlaw,
 }
 
-/// What a verification gave.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Blocks written and acknowledged.

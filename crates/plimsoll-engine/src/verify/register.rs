@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of every block of a target while workers write to it, all at the same time.
+//! The known state of every block of a target while workers write to it, all at the same time.
 //!
 //! The rule, which never blames a target wrongly: versions grow in the order in which writes begin.
 //! A write that ended well, and met no other write of its block on the way, sets the oldest version
@@ -32,7 +32,7 @@ const BLOCKS_MAX: u64 = 1 << 27;
 /// The version of what leaves no stamps.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What is known of one block.
+/// The known state of one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DataCheckBlock {
     /// Oldest version that may be found; 0: anything.
@@ -51,7 +51,7 @@ struct DataCheckBlock {
     uncertain: bool,
 }
 
-/// What workers have written to one target. Shared by all of its workers.
+/// The register of writes to one target. Shared by all of its workers.
 #[derive(Debug)]
 pub struct DataCheckRegister {
     run: u64,
@@ -74,11 +74,11 @@ struct Flawed {
     findings: Vec<VerifyFinding>,
 }
 
-/// What was known of a block when a read of it began.
+/// The known state of a block when a read of it began.
 #[derive(Debug, Clone, Copy)]
 pub struct DataCheckSnapshot(DataCheckBlock);
 
-/// What may be found in a block.
+/// The versions that may be found in a block.
 #[derive(Debug, Clone, Copy)]
 struct Expect {
     /// Oldest version; 0: anything.
@@ -140,7 +140,7 @@ impl DataCheckRegister {
         self.block_bytes
     }
 
-    /// What was found so far.
+    /// The findings so far.
     #[must_use]
     pub fn report(&self) -> VerifyReport {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl DataCheckRegister {
         }
     }
 
-    /// What began with this version has ended.
+    /// The operation that began with this version has ended.
     pub fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
         let is_known = ok && version != UNKNOWN;
         let count = blocks.len() as u64;
@@ -260,7 +260,7 @@ impl DataCheckRegister {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What is known of the blocks when a read of them begins.
+    /// The known state of the blocks when a read of them begins.
     pub fn before(&self, blocks: Range<usize>, known: &mut Vec<DataCheckSnapshot>) {
         known.clear();
         let blocks = self.blocks[blocks].iter();
@@ -326,7 +326,7 @@ impl DataCheckRegister {
         let floor = expect.floor;
         let stamp = match found {
             DataCheckSectorState::Stamped(stamp) if stamp.run == self.run => stamp,
-            // What was there before this run.
+            // Data from before this run.
             _ if floor == 0 => return None,
             DataCheckSectorState::Stamped(_) | DataCheckSectorState::Empty => {
                 return Some(DataFlaw::Stale);

@@ -2,7 +2,7 @@
 //! Verification of a whole run: one register for each file, kept by all workers of that file, and the
 //! read-back when they have ended.
 //!
-//! What the run has not been asked to verify costs it nothing: its sources are not wrapped at all.
+//! Data that the run is not asked to verify cost it nothing: their sources are not wrapped at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ fn sum_of(body: &[u8]) -> [u8; 4] {
     sum.to_le_bytes()
 }
 
-/// What a sector says of itself.
+/// The stamp of a sector: where it belongs, and which write wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DataCheckStamp {
     /// The run that wrote it.
@@ -62,7 +62,7 @@ pub struct DataCheckStampOrigin {
     pub intended_at: Nanos,
 }
 
-/// What was found in a sector.
+/// The contents found in a sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataCheckSectorState {
     /// Zeros: never written.

@@ -91,7 +91,7 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
             "{kind}: {found} {loops}"
         );
     }
-    // What was done is what the directory holds.
+    // The directory holds the result of these operations.
     let expect = laid_out as u64 + loops - ops(OpKind::Delete);
     assert_eq!(entries(&set) as u64, expect);
     let appended = outcome.stats.0[&OpKind::Append].bytes / ops(OpKind::Append);
@@ -314,7 +314,7 @@ fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
     let outcome = prepared
         .run(&options, &GO, &mut |interval| intervals.push(interval))
         .unwrap();
-    // What ends late, on a busy machine, has an interval of its own.
+    // An operation that ends late, on a busy machine, has an interval of its own.
     assert!(intervals.len() >= 2, "{}", intervals.len());
     assert_eq!(intervals[1].start, Nanos::SECOND);
     let ops: u64 = intervals.iter().map(|i| i.stats.ops()).sum();

@@ -11,7 +11,7 @@ use plimsoll_trace::{
 
 use super::steps::PoolSteps;
 
-/// What the sum is called.
+/// Name of the sum.
 pub(super) const ALL: &str = "all disks";
 
 const CARRIES: RecordingCapabilities = RecordingCapabilities {

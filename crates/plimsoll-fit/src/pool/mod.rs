@@ -84,7 +84,7 @@ struct PoolKindSums {
     response: Histogram,
 }
 
-/// What became of a summary that was added.
+/// Outcome of adding a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolAddition {
     /// It counts.
@@ -109,7 +109,7 @@ impl RecordingPool {
         }
     }
 
-    /// What is asked of every recording.
+    /// Settings that apply to every recording.
     #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings

@@ -12,7 +12,7 @@ const STEPS_MAX: usize = 2_000_000;
 /// Reads, bytes read, writes, bytes written, nanoseconds of devices.
 pub(super) const FIGURES: usize = 5;
 
-/// What one recording did in each step.
+/// Figures of one recording in each step.
 #[derive(Debug)]
 pub(super) struct StepCounter {
     step_ns: u64,
@@ -99,7 +99,7 @@ impl StepCounter {
     }
 }
 
-/// What all recordings did in each step.
+/// Figures of all recordings in each step.
 #[derive(Debug, Default)]
 pub(super) struct PoolSteps {
     pub(super) steps: BTreeMap<u64, [u128; FIGURES]>,

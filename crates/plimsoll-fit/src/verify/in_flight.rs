@@ -121,7 +121,7 @@ impl InFlightShares {
     }
 }
 
-/// What is in flight of packed requests that take such times, on so many threads.
+/// Shares in flight of packed requests with the latencies `took`, on `threads` threads.
 pub(super) fn of_packed(
     packed: &PackedRequests,
     threads: Option<u32>,
@@ -144,7 +144,7 @@ pub(super) fn of_packed(
         }
         flown.push((start, takes));
     }
-    // What waits may start after later ones.
+    // Requests that wait may start after later ones.
     flown.sort_by_key(|(start, _)| *start);
     let length = match flown.last() {
         Some((last, _)) if flown.len() == REQUESTS_MAX => *last,
@@ -153,8 +153,7 @@ pub(super) fn of_packed(
     InFlightShares::of(through(&flown, threads), length)
 }
 
-/// What is in flight of requests in the order of their starts where those that find all threads busy
-/// wait.
+/// Requests in flight, given in the order of their starts; those that find all threads busy wait.
 fn through(flown: &[(Nanos, Nanos)], threads: Option<u32>) -> InFlightTracker {
     let mut in_flight = InFlightTracker::default();
     let mut ends: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();

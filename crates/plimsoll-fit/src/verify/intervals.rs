@@ -54,7 +54,7 @@ impl FixedIntervals {
     }
 }
 
-/// What is counted of a stream of requests.
+/// Counts of a stream of requests by intervals.
 pub(super) struct TraceIntervals {
     /// By the second; `None` where there are too few.
     rates: Option<FixedIntervals>,
@@ -148,7 +148,7 @@ mod tests {
         let more = recorded.compare(&counted(60, 400));
         let missed = more.iter().filter(|line| !line.passed()).count();
         assert!(missed >= 3, "{more:?}");
-        // What is too short for a distribution has none.
+        // A stream that is too short for a distribution has none.
         assert!(!counted(50, 10).tells_rates());
     }
 }

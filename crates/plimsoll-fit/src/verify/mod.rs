@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A load held against a recording: one it was made from, or any other.
 //!
-//! What is submitted is counted, not claimed: a model's generator is played over its whole length,
-//! a job's rates are counted out interval by interval. Beside every error stands what it would be
-//! where nothing is wrong: between two plays from two seeds, and between the two halves of the
-//! recording.
+//! Submitted load is counted, not claimed: a model's generator is played over its whole length, a
+//! job's rates are counted out interval by interval. Each error comes with its value where nothing
+//! is wrong: between two plays from two seeds, and between the two halves of the recording.
 
 mod in_flight;
 mod intervals;
@@ -95,11 +94,11 @@ pub struct FidelityReference {
     phases: Vec<ModelPhase>,
     /// How long operations took; `None` where that is not counted.
     queue: Option<QueueTimeSeries>,
-    /// What else was counted.
+    /// Other rates that were counted.
     others: OtherRates,
     /// Whether it is of requests that were counted.
     of_requests: bool,
-    /// What the reader should know, as sentences.
+    /// Warnings for the reader, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -269,8 +268,8 @@ fn window(
     }
 }
 
-/// What is in the part of a recording of requests that was asked for, and that part. Times of a
-/// model are whole seconds, too coarse for requests: then it is all of it.
+/// Survey of the part of a recording of requests that was asked for, and that part. Times of a
+/// model are whole seconds, too coarse for requests: then the part is the whole recording.
 fn surveyed(
     path: &Path,
     requests: Box<dyn TraceSource>,
@@ -301,14 +300,14 @@ fn beside(
     checked.collect()
 }
 
-/// What is measured of one stream of requests.
+/// Measurements of one stream of requests.
 struct TraceStreamStats {
     measures: TraceStats,
     structure: AccessStructure,
     intervals: TraceIntervals,
-    /// What was in flight; `None` where ends are not recorded.
+    /// Shares of the requests in flight; `None` where ends are not recorded.
     flights: Option<InFlightShares>,
-    /// What comes before is not its.
+    /// Start of the stream: earlier requests do not belong to it.
     from: Nanos,
 }
 
@@ -394,7 +393,7 @@ pub fn verify_requests(
         let mut watched = TraceStreamStats::new(device, Nanos(0), lengths);
         load.requests(seed)
             .for_each(|request| watched.add(&request));
-        // What is in flight hangs on no seed.
+        // Requests in flight do not depend on the seed.
         watched.flights = load.flights(recorded.took.as_ref());
         watched
     });
@@ -423,7 +422,7 @@ pub fn verify_requests(
     })
 }
 
-/// What is measured of the requests of one device of a recording.
+/// Measurements of the requests of one device of a recording.
 struct TraceReferenceStats {
     whole: TraceStreamStats,
     halves: [TraceStreamStats; 2],

@@ -44,7 +44,7 @@ impl QueueTimeSeries {
                     difference: 0.0,
                     verdict: IntervalVerdict::Kept,
                 };
-                // What is unknown counts as nothing, for the load as well.
+                // Unknown times count as nothing, for the load as well.
                 let rises = walks.iter_mut().filter_map(|walk| walk.rise(&interval));
                 rises.sum()
             })

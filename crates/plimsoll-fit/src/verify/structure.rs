@@ -38,7 +38,7 @@ struct SequentialRun {
     requests: usize,
 }
 
-/// What is kept of a stream of requests.
+/// Access structure of a stream of requests.
 pub(super) struct AccessStructure {
     length: Nanos,
     /// Those that may go on, the one that went on last behind.

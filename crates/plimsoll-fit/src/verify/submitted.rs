@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
+//! Load that a model, or jobs of constant rates, submit, counted interval by interval.
 
 use plimsoll_core::model::{
     DirectionLoad, FidelityCheck, ModelInterval, ReplayAddressSpace, WorkloadModel,
@@ -35,9 +35,9 @@ pub struct ConstantRate {
 /// A load whose rates never change.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ConstantRateLoad {
-    /// What it reads.
+    /// Rates of reads.
     pub read: ConstantRate,
-    /// What it writes.
+    /// Rates of writes.
     pub write: ConstantRate,
     /// Whether operations come as a Poisson process; else equally spaced.
     pub poisson: bool,
@@ -46,15 +46,15 @@ pub struct ConstantRateLoad {
 /// A load that is held against a recording.
 #[derive(Debug, Clone, Copy)]
 pub enum FidelityLoad<'a> {
-    /// What a model submits over its whole length.
+    /// Load that a model submits over its whole length.
     Model(&'a WorkloadModel),
-    /// What jobs of constant rates submit together, for as long as the recording takes.
+    /// Load that jobs of constant rates submit together, for as long as the recording takes.
     Steady(&'a [ConstantRateLoad]),
 }
 
 /// A play, counted.
 pub(super) struct FidelityLoadCounts {
-    /// What was submitted, interval by interval.
+    /// Submitted load, interval by interval.
     pub(super) cells: Vec<ModelInterval>,
     /// How many intervals of the recording belong to it.
     pub(super) recorded: usize,
@@ -127,7 +127,7 @@ impl FidelityLoad<'_> {
         }
     }
 
-    /// What of it is in flight where requests take such times.
+    /// Shares of its requests in flight, given the latencies `took`.
     pub(super) fn flights(&self, took: Option<&TraceLatencies>) -> Option<InFlightShares> {
         match self {
             FidelityLoad::Model(model) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What cannot be held against a recording, and why.
+//! Metrics that cannot be held against a recording, and why.
 
 use plimsoll_core::model::{FidelityCheck, FidelityReportRow, ModelPhase};
 
@@ -7,7 +7,7 @@ use super::in_flight::{REQUESTS_MAX, TraceLatencies};
 use super::intervals::RATES_MIN;
 use super::{FidelityLoad, FidelityReference, PHASE_MIN, TraceStreamStats};
 
-/// What only a trial on storage shows.
+/// Metrics that only a trial on storage shows.
 const OF_TRIALS: [&str; 2] = [
     "submission delay: nothing is submitted here; each trial of run and compare shows it",
     "response times: they are the storage's, not the load's; compare measures them",

@@ -107,7 +107,7 @@ fn streams_are_those_that_an_independent_count_found() {
     }
 }
 
-/// What a text describes.
+/// Profile of a recording with this text.
 fn described(text: &str) -> RecordingProfile {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording");

@@ -25,7 +25,7 @@ use plimsoll_trace::pcp::{PcpArchive, PcpWriter, PcpWriterOptions};
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const SECTOR_BYTES: u64 = 512;
 
-/// What was put into a generated recording.
+/// Features that were put into a generated recording.
 #[derive(Debug)]
 struct Truth {
     interval_s: f64,
@@ -246,7 +246,7 @@ fn recording(seed: Seed, is_still: bool) -> Truth {
     }
 }
 
-/// What the fit says of a recording, in the terms of its truth.
+/// Findings of the fit on a recording, in the terms of its truth.
 struct Answer {
     scans: Vec<(f64, f64)>,
     periods: Vec<(f64, IoDirection)>,

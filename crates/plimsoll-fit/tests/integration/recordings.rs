@@ -329,8 +329,8 @@ fn a_disk_that_is_not_there_is_answered_with_those_that_are() {
     );
 }
 
-/// What the file `bad_expected.txt` says pmlogsummary makes of a damaged archive, and what this
-/// reader must: where that one gave up, refuse the archive or tell its damage, by file and byte.
+/// Results of pmlogsummary on damaged archives, from `bad_expected.txt`: where it gave up, this
+/// reader must refuse the archive or tell its damage, by file and byte.
 #[test]
 fn damaged_archives_are_refused_or_read_up_to_the_damage() {
     let Some(folder) = data("bad") else {

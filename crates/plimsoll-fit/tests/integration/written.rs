@@ -30,7 +30,7 @@ fn heading() -> PcpWriterOptions {
     }
 }
 
-/// What a disk had counted after `n` intervals: rates that are exact in three digits.
+/// Counters of a disk after `n` intervals: rates that are exact in three digits.
 fn counters(n: u64, scale: u64) -> DiskCounters {
     DiskCounters {
         // Above 32 bits, and times that go over 32 bits on the way.
@@ -327,7 +327,7 @@ fn layers_are_told_apart_and_no_byte_counts_twice() {
     assert_eq!(layers, aside);
     let window = archive.times().span();
     let told = describe(&archive, None, &window).unwrap();
-    // What the disk does that is reached on two ways, and the other one.
+    // IOPS of the disk that is reached on two paths, and of the other one.
     assert!((told.devices.ops_per_s.unwrap() - (400.0 + 5.0 + 200.0 + 5.0)).abs() < 1e-6);
     assert_eq!(told.profile.disk, "36001");
     assert_eq!(told.devices.busiest().unwrap().busy, None);

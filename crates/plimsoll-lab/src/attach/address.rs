@@ -72,7 +72,7 @@ pub enum NbdServerAddress {
     Unix(PathBuf),
 }
 
-/// What is wrong with an address, as a sentence.
+/// An error in an address, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address '{text}': {reason}; the form is {form}")]
 pub struct RemoteDiskAddressError {
@@ -117,7 +117,7 @@ impl FromStr for RemoteDiskAddress {
     }
 }
 
-/// What may stand behind the question mark.
+/// The parameters that may follow the question mark.
 #[derive(Debug, Default)]
 struct Query<'a>(Vec<(&'a str, &'a str)>);
 

@@ -28,7 +28,7 @@ const FAIL_AFTER_S: u32 = 30;
 /// Longest time to reach a server at first, in seconds.
 const OPEN_TIMEOUT_S: u32 = 10;
 
-/// What this machine needs to attach it.
+/// Requirements on this machine to attach it.
 #[must_use]
 pub fn needs(address: &RemoteDiskAddress) -> StackRequirements {
     let modules = match address.kind {

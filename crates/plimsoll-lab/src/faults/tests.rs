@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is planned for which fault on which provider.
+//! Plans for each fault on each provider.
 
 use plimsoll_core::plan::PlanCommand;
 
@@ -310,7 +310,7 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
         ["mkdir back", "kill -9 the processes marked mark2"]
     );
     assert_eq!(said(&fault_plan.heal)[1..], ["mkdir again"]);
-    // What is only waited for would outlast what the second loss is to meet.
+    // An action that only waits would outlast the state that the second loss is to meet.
     let StackSelfTest::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the first");
     };
@@ -376,7 +376,7 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
     let heal = text(&fault_plan.heal);
     // Whoever lost has no power, and what would be undone on it is undone by that.
     assert!(heal[..2] == all && heal[3..] == back, "{heal:?}");
-    // What comes and goes is healed often, and they are brought back once.
+    // A fault that comes and goes is healed often, and the servers are brought back once.
     let fault_plan = plan(FaultKind::Flap, &server(1), &made, &site).unwrap();
     assert_eq!(
         (fault_plan.heal.len(), text(&fault_plan.after).len()),

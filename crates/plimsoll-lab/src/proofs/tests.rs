@@ -165,7 +165,7 @@ fn a_door_that_is_open_is_seen() {
     assert_eq!(seen, SelfTestStatus::Passed("refused with status 1".into()));
     let seen = place.outcome(proof("true"), &mut host());
     assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
-    // What could not be tried proves nothing.
+    // An attempt that could not be made proves nothing.
     let mut without = host().allow("no-such-program");
     let seen = place.outcome(proof("no-such-program"), &mut without);
     assert!(matches!(seen, SelfTestStatus::Unseen(_)), "{seen:?}");

@@ -19,7 +19,7 @@ use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalContents, JournalError, StateDir};
 use plimsoll_machine::raise::{RaiseError, extend, take_back_change};
 
-/// What happens in a change, reported while it happens: who measures a load through it learns here
+/// An event of a change, reported while it happens: a measurement of a load through it learns here
 /// which part of the load was before, during and after.
 #[derive(Debug, Clone, Copy)]
 pub enum StackChangeEvent<'a> {
@@ -179,7 +179,7 @@ fn take_back(
     })
 }
 
-/// What the last reading of everything in a stack that is up found, where that is known.
+/// Counts of the last scrub of a stack that is up, where they are known.
 pub fn scrubbed(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> Option<ScrubCount> {
     let record = JournalContents::read(&journal_file(name, state)).ok()?;
     let ask = record.header.ask.as_ref()?;

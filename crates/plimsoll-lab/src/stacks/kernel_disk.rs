@@ -86,7 +86,7 @@ impl KernelDisk {
             servers: vec![StackServer {
                 name: on.into(),
                 node: on.into(),
-                // What serves is no process.
+                // The server is the kernel, not a process.
                 marks: Vec::new(),
                 asked: None,
                 restore: vec![(on.into(), attach), (on.into(), up)],
@@ -147,7 +147,7 @@ impl KernelDisk {
     }
 }
 
-/// What the disk is called on the network: its client, whose steps stand in another journal, knows it
+/// The name of the disk on the network: its client, whose steps are in another journal, knows it
 /// too.
 fn name(order: &StackPlanInput<'_>) -> String {
     order.choice.parts.file_name()

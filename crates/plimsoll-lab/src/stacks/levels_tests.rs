@@ -28,7 +28,7 @@ fn every_level_is_a_value_of_a_declared_setting_and_stands_there_once() {
     }
 }
 
-/// What must be in the plan of a stack at a level, and not in that of its default.
+/// Fragments that must be in the plan of a stack at a level, and not in that of its default.
 #[test]
 fn levels_reach_the_programs_that_they_are_of() {
     for (stack, at, fragment) in [

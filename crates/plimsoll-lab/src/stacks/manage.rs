@@ -34,7 +34,7 @@ pub struct StackInstance {
     pub name: String,
     /// Identifier of its journal.
     pub id: String,
-    /// What it made.
+    /// Its outputs.
     pub made: StackOutputs,
     /// Where its servers are.
     pub nodes: Vec<PlanNode>,
@@ -68,7 +68,7 @@ pub enum UpError {
     Ended {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// A process is bringing it up at this moment.
@@ -90,10 +90,10 @@ pub enum UpError {
     Unmet {
         /// Its name.
         name: String,
-        /// What is missing.
+        /// The requirements that are missing.
         unmet: PreconditionError,
     },
-    /// What was asked for can be made nowhere, or not in this place.
+    /// The stack can be made nowhere, or not in this place.
     #[error(transparent)]
     Wrong(PreconditionError),
     /// The base directory cannot be used.
@@ -130,17 +130,17 @@ pub struct StackStatus {
     pub standing: bool,
     /// The directory to measure on.
     pub mount_dir: Option<String>,
-    /// What it made, once all of it was.
+    /// Its outputs, once it is made in full.
     pub made: Option<StackOutputs>,
     /// Where its servers are.
     pub nodes: Vec<PlanNode>,
     /// When it was begun, RFC 3339.
     pub since: String,
-    /// What is wrong with it; empty when it is healthy.
+    /// Problems with it; empty when it is healthy.
     pub problems: Vec<String>,
-    /// What it lacks of what makes it safe, although it serves.
+    /// Parts it lacks for safety, although it serves.
     pub degraded: Vec<String>,
-    /// What its servers say of themselves, where they can be asked.
+    /// Reports of its servers about themselves, where they can be asked.
     pub told: Vec<String>,
 }
 
@@ -149,11 +149,11 @@ pub struct StackStatus {
 pub struct StackPlan {
     /// Identifier of its journal.
     pub id: String,
-    /// What was asked for, and the nodes.
+    /// The request, and the nodes.
     pub ask: StackRequest,
     /// The steps.
     pub plan: Plan,
-    /// What they make.
+    /// The outputs of the steps.
     pub made: StackOutputs,
 }
 
@@ -281,7 +281,7 @@ pub(super) fn find_all(programs: &[String], host: &dyn Host) -> Result<(), Preco
     }
 }
 
-/// What must be on this machine for a stack in this place.
+/// Requirements on this machine for a stack in this place.
 #[must_use]
 pub fn needs(choice: &StackConfig, place: &StackPlacement) -> super::StackRequirements {
     let mut needs = choice.stack.needs(choice);
@@ -289,7 +289,7 @@ pub fn needs(choice: &StackConfig, place: &StackPlacement) -> super::StackRequir
         needs = needs.and(layer.needs(settings));
     }
     match place {
-        // What its servers need is looked for on them.
+        // Requirements of its servers are looked for on them.
         StackPlacement::Inventory(_) => needs,
         _ if choice.stack.needs_machines(choice) => needs,
         StackPlacement::Here => needs.and(choice.stack.server_needs(choice)),
@@ -411,7 +411,7 @@ pub(super) fn journal_file(name: &str, state: &StateDir) -> PathBuf {
         .join(JournalScope::Stack(name.into()).file_name())
 }
 
-/// What the journal of a stack says.
+/// The journal contents of a stack.
 ///
 /// # Errors
 /// When it has none, or it cannot be read.
@@ -546,7 +546,7 @@ pub fn names_up(state: &StateDir) -> Vec<String> {
     names.collect()
 }
 
-/// What a stack made, with the self-tests that follow from how.
+/// The outputs of a stack, with the self-tests that follow from its steps.
 fn made(record: &JournalContents) -> Option<StackOutputs> {
     let mut made = record.made.clone()?;
     let standing = record.entries.iter().filter(|entry| !entry.undone);
@@ -604,7 +604,7 @@ fn is_in(path: &str, dir: &str) -> bool {
     Path::new(path).starts_with(dir)
 }
 
-/// What its servers say of themselves; of one that does not answer, that.
+/// Reports of its servers about themselves; for one that does not answer, the error.
 fn told(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let servers = record.made.iter().flat_map(|made| &made.servers);
     let mut all = Vec::new();
@@ -621,7 +621,7 @@ fn told(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     all
 }
 
-/// What is wrong with a stack: parts not made, daemons gone, mounts gone.
+/// Problems with a stack: parts not made, daemons gone, mounts gone.
 #[must_use]
 pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut problems = Vec::new();
@@ -665,7 +665,7 @@ fn is_lost(made: &PlanAction, record: &JournalContents) -> bool {
     chain::server_of(mark).is_some_and(|server| record.is_stopped(&server))
 }
 
-/// What a stack lacks of what makes it safe, although it serves: nodes that are gone, copies that are.
+/// Parts that a stack lacks for safety, although it serves: lost nodes, lost copies.
 fn degraded(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut lacking = Vec::new();
     let Some(made) = record.made.as_ref().filter(|_| record.standing) else {
@@ -694,7 +694,7 @@ fn degraded(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<Strin
     lacking
 }
 
-/// What its recipe works from, of a stack that is up.
+/// The plan input for the recipe of a stack that is up.
 pub(super) fn order_of<'a>(
     record: &'a JournalContents,
     ask: &'a StackRequest,
@@ -711,7 +711,7 @@ pub(super) fn order_of<'a>(
     }
 }
 
-/// What is wrong with what one step made.
+/// The problem with the result of one step.
 fn problem(id: &str, made: &PlanAction, host: &mut dyn Host) -> Option<String> {
     match made {
         PlanAction::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {

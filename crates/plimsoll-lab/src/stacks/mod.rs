@@ -107,7 +107,7 @@ pub const MIN_SIZE_BYTES: u64 = 256 << 20;
 /// Room left over in the base directory: a full disk harms others and changes the measurement.
 const SPARE_BYTES: u64 = 512 << 20;
 
-/// What the user may choose besides the stack itself.
+/// Options of the user besides the stack itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackUpOptions {
     /// Where the image files lie: this disk is what is measured in the end.
@@ -144,12 +144,12 @@ pub struct StackFootprint {
     pub place: StackPlacement,
 }
 
-/// What a recipe works from.
+/// The input of a recipe.
 #[derive(Debug, Clone)]
 pub struct StackPlanInput<'a> {
     /// Identifier of the journal: lower-case letters, digits and `-`.
     pub id: &'a str,
-    /// What was chosen.
+    /// The chosen stack.
     pub choice: &'a StackConfig,
     /// Size of each server's disk.
     pub size_bytes: u64,
@@ -221,7 +221,7 @@ fn not_given(
 /// One step of the ladder from the bare disk to the whole stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackLadderRung {
-    /// What it adds: `disk`, `export`, `transport`, `redundancy`, `tenant`.
+    /// The part it adds: `disk`, `export`, `transport`, `redundancy`, `tenant`.
     pub adds: String,
     /// The stack up to here, as [`StackConfig::parse`] reads it.
     pub stack: String,
@@ -236,7 +236,7 @@ impl StackLadderRung {
     }
 }
 
-/// What is done with a stack that is up.
+/// A change of a stack that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackChange<'a> {
     /// Nodes are added, and the data spread over all.
@@ -249,7 +249,7 @@ pub enum StackChange<'a> {
     Scrub,
     /// The data as they are now are kept beside those that change.
     Snapshot,
-    /// What serves it moves to another node, as planned.
+    /// The service moves to another node, as planned.
     Switch,
     /// The node of this name is another machine now, with nothing on it, and gets what it lacks.
     Replace(&'a str),
@@ -277,7 +277,7 @@ impl fmt::Display for StackChange<'_> {
     }
 }
 
-/// What reading everything in a stack found.
+/// The counts of a scrub, which reads everything in a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScrubCount {
     /// Errors that were repaired.
@@ -286,7 +286,7 @@ pub struct ScrubCount {
     pub left: u64,
 }
 
-/// What servers let in that know nobody.
+/// Access that servers give that authenticate nobody.
 pub(crate) const ANYBODY: &str = "anyone who reaches its servers' ports can read and write everything, \
      because they authenticate nobody: use a network that only the lab is in";
 
@@ -295,10 +295,10 @@ pub trait StackRecipe: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
     fn name(&self) -> &'static str;
 
-    /// What it is made of, in one line, for lists.
+    /// Its parts, in one line, for lists.
     fn about(&self) -> &'static str;
 
-    /// What can be set.
+    /// Its settings.
     fn settings(&self) -> &'static [SettingDefinition] {
         &[]
     }
@@ -329,10 +329,10 @@ pub trait StackRecipe: fmt::Debug + Sync {
         false
     }
 
-    /// What must be on the client before it can be planned.
+    /// Requirements on the client before it can be planned.
     fn needs(&self, choice: &StackConfig) -> StackRequirements;
 
-    /// What must be on each server.
+    /// Requirements on each server.
     fn server_needs(&self, _choice: &StackConfig) -> StackRequirements {
         StackRequirements::default()
     }
@@ -343,7 +343,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
     /// When the settings and the machines do not allow it.
     fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError>;
 
-    /// What must be on a machine that becomes one more client; `None` where only one machine can be.
+    /// Requirements on a machine that becomes one more client; `None` where there can only be one.
     fn client_needs(&self, _choice: &StackConfig) -> Option<StackRequirements> {
         None
     }
@@ -389,7 +389,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         )]))
     }
 
-    /// What it lacks of what makes it safe, although it serves: copies, disks, servers. Those whose
+    /// Parts it lacks for safety, although it serves: copies, disks, servers. Servers whose
     /// processes are gone are known without it.
     fn lacks(
         &self,
@@ -400,7 +400,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// What the last reading of everything ([`StackChange::Scrub`]) found.
+    /// Counts of the last scrub ([`StackChange::Scrub`]).
     fn scrubbed(
         &self,
         _order: &StackPlanInput<'_>,
@@ -410,8 +410,8 @@ pub trait StackRecipe: fmt::Debug + Sync {
         None
     }
 
-    /// What its servers on other machines let in from the network unasked; `None` where they ask for a
-    /// secret.
+    /// Access that its servers on other machines give to the network unasked; `None` where they ask
+    /// for a secret.
     fn lets_in(&self, _choice: &StackConfig) -> Option<&'static str> {
         None
     }
@@ -433,10 +433,10 @@ pub trait LayerRecipe: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
     fn name(&self) -> &'static str;
 
-    /// What it is made of, in one line, for lists.
+    /// Its parts, in one line, for lists.
     fn about(&self) -> &'static str;
 
-    /// What can be set.
+    /// Its settings.
     fn settings(&self) -> &'static [SettingDefinition] {
         &[]
     }
@@ -446,7 +446,7 @@ pub trait LayerRecipe: fmt::Debug + Sync {
         None
     }
 
-    /// What must be on the client before it can be planned.
+    /// Requirements on the client before it can be planned.
     fn needs(&self, settings: &SettingValues) -> StackRequirements;
 
     /// Adds its steps, and makes what it makes of what is below. A layer that the stack builds in

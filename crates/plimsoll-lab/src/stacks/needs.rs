@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What stacks need of a machine, as data, and what of it is missing.
+//! Requirements of stacks on a machine, as data, and which of them are missing.
 
 use std::path::Path;
 
 use super::PreconditionError;
 use plimsoll_machine::host::{Host, remedy_of};
 
-/// What a stack needs of a machine.
+/// Requirements of a stack on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StackRequirements {
     /// Programs.

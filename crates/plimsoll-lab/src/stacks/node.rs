@@ -25,7 +25,7 @@ use super::{MIN_SIZE_BYTES, PreconditionError, SPARE_BYTES, StackPlanInput, Stac
 use chain::{ClientDiskChain, SECTOR_BYTES};
 pub(super) use file_system::{add_mount, add_mount_of};
 
-/// What a stack of such nodes needs on the client, besides the programs of its file system.
+/// Requirements of a stack of such nodes on the client, besides the programs of its file system.
 pub(super) fn needs(transport: &ExportTransport, programs: &[&'static str]) -> StackRequirements {
     let own = StackRequirements {
         programs: ["mount"].iter().chain(programs).copied().collect(),
@@ -38,7 +38,7 @@ pub(super) fn needs(transport: &ExportTransport, programs: &[&'static str]) -> S
     chain::needs().and(own)
 }
 
-/// What such a node needs where it serves from.
+/// Requirements of such a node on the machine it serves from.
 pub(super) fn server_needs(transport: &ExportTransport) -> StackRequirements {
     let programs = match transport {
         ExportTransport::Iscsi(_) => &["tgtd", "tgtadm"][..],
@@ -171,7 +171,7 @@ pub(super) fn check_room(
     room(order, nodes).map_or(Ok(()), |missing| Err(PreconditionError(vec![missing])))
 }
 
-/// What is missing of the room for so many nodes.
+/// The shortage of room for this number of nodes.
 pub(super) fn room(order: &StackPlanInput<'_>, nodes: usize) -> Option<String> {
     let size = order.size_bytes;
     let needed = size
@@ -252,7 +252,7 @@ impl ExportedDisk<'_> {
         }
     }
 
-    /// What reports call it.
+    /// Its name in reports.
     pub(super) fn name(&self) -> String {
         if self.server.has_network() {
             return self.server.name.clone();
@@ -308,7 +308,7 @@ impl ExportedDisk<'_> {
         self.add_loop(plan);
     }
 
-    /// What said that the daemons before were ready must not say it of the next.
+    /// Ready files of earlier daemons must not make the next ones seem ready.
     pub(super) fn add_forgetting(&self, plan: &mut Plan) {
         for (name, suffix) in [("nbd", ".sock"), ("watch", ".ready")] {
             let path = self.path(name, suffix);
@@ -320,8 +320,8 @@ impl ExportedDisk<'_> {
         }
     }
 
-    /// What takes the node away as if its machine had lost its power, and what is left of the
-    /// client with it, so that nobody waits for it.
+    /// Actions that take the node away as if its machine had lost its power, and the rest of the
+    /// client with it, so that no process waits for it.
     pub(super) fn lose(&self) -> Vec<(String, PlanAction)> {
         let mut lose = Vec::new();
         if matches!(self.transport, ExportTransport::Iscsi(_)) {
@@ -347,7 +347,7 @@ impl ExportedDisk<'_> {
         self.chain().start_on(plan, place, what, cmd, ready);
     }
 
-    /// What starts its server again, whose client finds it by itself.
+    /// Actions that start its server again, whose client finds it by itself.
     pub(super) fn restart(&self) -> Vec<(String, PlanAction)> {
         let mut plan = Plan::default();
         self.add_server(&mut plan);

@@ -114,7 +114,7 @@ impl StackRecipe for OwnStack {
     }
 }
 
-/// What words in braces stand for on one node.
+/// The values of words in braces on one node.
 struct OwnStackPlaceholders<'a> {
     node: &'a plan::PlanNode,
     values: [String; file::PLACEHOLDERS.len()],
@@ -167,7 +167,7 @@ fn add(
         let undo = command(&step.undo).map(|undo| {
             let undo = undo.within_s(limit_s);
             match &check {
-                // What was not made need not be undone, and is not twice.
+                // A step that was not made need not be undone, and none is undone twice.
                 Some(check) => PlanAction::RunIf {
                     when: check.clone(),
                     run: undo,

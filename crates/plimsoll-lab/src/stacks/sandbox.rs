@@ -7,7 +7,7 @@
 
 use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
-/// What a daemon sees.
+/// The view that a daemon has of the machine.
 #[derive(Debug)]
 pub(super) struct DaemonSandbox(Vec<String>);
 

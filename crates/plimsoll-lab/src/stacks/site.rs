@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{NodeInventory, PreconditionError, StackConfig, StackFootprint, StackUpOptions};
 use plimsoll_machine::host::{Host, HostError, HostResolver, network};
 
-/// What gives the nodes of a stack.
+/// The source of the nodes of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StackPlacement {
     /// All servers are processes of this machine, on ports of its loopback address.
@@ -119,7 +119,7 @@ fn namespaces(shape: &StackFootprint, id: &str, here: &PlanNode) -> Result<Stack
 /// The third number of a network `10.92.N.0/24` that nothing of this machine has.
 pub(crate) fn free_network(id: &str) -> Result<u8, PreconditionError> {
     let used = network::networks_in_use();
-    // What is made at the same time begins to look at different ones.
+    // Networks made at the same time begin their search at different numbers.
     let first = id.bytes().map(u32::from).sum::<u32>();
     let mut numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
     numbers.find(|n| !used.contains(n)).ok_or_else(|| {

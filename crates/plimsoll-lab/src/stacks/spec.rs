@@ -16,13 +16,13 @@ use std::sync::Arc;
 use super::own::{self, OwnStackSpec};
 use super::{ALL, LAYERS, LayerRecipe, StackRecipe, find, find_layer};
 
-/// What is wrong with the text of a stack, as a sentence.
+/// An error in the text of a stack, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No stack has this name.
     #[error("unknown stack '{name}'{}; available: {}", hint(nearest.as_deref()), super::names())]
     UnknownStack {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The most similar name that is known.
         nearest: Option<String>,
@@ -34,7 +34,7 @@ pub enum SpecError {
         super::layer_names()
     )]
     UnknownLayer {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The most similar name that is known.
         nearest: Option<String>,
@@ -44,7 +44,7 @@ pub enum SpecError {
     Misplaced {
         /// The layer.
         layer: String,
-        /// What it was to be put over.
+        /// The stack it was to be put over.
         stack: String,
         /// Why not.
         reason: String,
@@ -57,7 +57,7 @@ pub enum SpecError {
     Text {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ pub struct StackConfig {
     pub settings: SettingValues,
     /// The layers over it, from below, with their settings.
     pub layers: Vec<(&'static dyn LayerRecipe, SettingValues)>,
-    /// What the file of a user's own stack says.
+    /// The contents of the file of a user's own stack.
     pub own: Option<Arc<OwnStackSpec>>,
 }
 
@@ -273,7 +273,7 @@ fn part(
         };
         given.push((setting.into(), value.into()));
     }
-    // What is wrong with them is said here, with the names that are known.
+    // Errors in them are reported here, with the names that are known.
     SettingValues::new(name, declared, &given)?;
     Ok(StackPart {
         name: name.into(),

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use super::image::{VmImage, text_of};
 use super::machine::{self, VmAcceleration};
 
-/// What its console says when it is up, before its name.
+/// The word on its console when it is up, before its name.
 pub const READY: &str = "plimsoll-ready";
 
-/// What its console says when it will not be.
+/// The word on its console when it will not come up.
 pub const FAILED: &str = "plimsoll-failed";
 
 /// Memory of it. It is for booting; what takes more is not ours.
@@ -27,7 +27,7 @@ const DATA_BYTES: u64 = 64 << 20;
 pub struct VmDiskFiles {
     /// A copy of the image's system.
     pub system: PathBuf,
-    /// What it keeps.
+    /// The disk with the data it keeps.
     pub data: PathBuf,
 }
 

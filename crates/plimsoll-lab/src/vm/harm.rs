@@ -18,14 +18,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How far a clock is ahead.
 const AHEAD: Duration = Duration::from_secs(3600);
 
-/// What is left of a disk that is slow: some ten requests, and 1 MiB, a second.
+/// Limits of a disk that is slow: some ten requests, and 1 MiB, a second.
 const SLOW: VmDiskLimits = VmDiskLimits {
     requests_per_s: 10,
     bytes_per_s: 1 << 20,
 };
 
-/// What is left of one that hangs. QEMU lets the first request pass, and makes up for it with the rest
-/// of the day.
+/// Limits of one that hangs. QEMU lets the first request pass, and makes up for it with the rest of
+/// the day.
 const HUNG: VmDiskLimits = VmDiskLimits {
     requests_per_s: 1,
     bytes_per_s: 1,
@@ -182,7 +182,7 @@ impl VmGroup {
     }
 }
 
-/// What brings a fault about in a machine, ends it, or tries it.
+/// The script that brings a fault about in a machine, ends it, or tries it.
 fn script(fault: FaultKind, word: FaultCommand) -> String {
     let netem = |how: String| {
         let root = "dev eth0 root";

@@ -21,7 +21,7 @@ use plimsoll_machine::journal::{Journal, JournalHeader, JournalScope, StateDir};
 use plimsoll_machine::raise::{raise_telling, raze};
 use plimsoll_machine::set_on_drop::SetOnDrop;
 
-/// What is installed.
+/// The packages that are installed.
 const PACKAGES: &str = include_str!("guest/packages.txt");
 
 /// Scripts that make the image on this machine, and what they put into it.
@@ -50,7 +50,7 @@ const STOP_LOOK: Duration = Duration::from_millis(100);
 /// How long packing may take; it takes some seconds.
 const PACK_LIMIT_S: u32 = 600;
 
-/// What making an image needs of this machine.
+/// Programs that making an image needs on this machine.
 const PROGRAMS: [&str; 7] = [
     "mmdebstrap",
     "mkfs.erofs",
@@ -69,11 +69,11 @@ const TRUSTED: [&str; 2] = ["unshare", "sh"];
 pub struct VmImage {
     /// Its folder: `root.erofs`, `initrd`, `initrd-node`, `vmlinuz`, `packages`.
     pub dir: PathBuf,
-    /// What went into it: a checksum of the list of packages and of the scripts.
+    /// Checksum of its inputs: the list of packages and the scripts.
     pub recipe: String,
     /// Version of its kernel.
     pub kernel: String,
-    /// What it takes on disk.
+    /// Its size on disk.
     pub size_bytes: u64,
 }
 
@@ -210,7 +210,7 @@ pub(super) fn stoppable<T>(id: &str, stop: &AtomicBool, work: impl FnOnce() -> T
             while !ended.load(Ordering::Relaxed) {
                 clock.pause(STOP_LOOK);
                 if stop.load(Ordering::Relaxed) {
-                    // What is not ended is waited for, as without this.
+                    // Commands that do not end are waited for, as without this.
                     let _ = processes::kill(&command_mark(id), &clock);
                 }
             }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::{PORTS, power};
 
-/// What it may ask of this machine's kernel: who breaks out of the machine starts no program here and gets
-/// no more rights.
+/// Kernel calls that QEMU may make on this machine: a user who breaks out of the guest starts no
+/// program here and gets no more rights.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// The program.
@@ -16,7 +16,7 @@ pub(super) const QEMU: &str = "qemu-system-x86_64";
 /// Serial number of the disk that holds what a node keeps; the others are `d1`, `d2`, ...
 pub(super) const DATA: &str = "data";
 
-/// What carries out the machine's instructions.
+/// The executor of the machine's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VmAcceleration {
     /// This machine's processor.
@@ -26,7 +26,7 @@ pub enum VmAcceleration {
 }
 
 impl VmAcceleration {
-    /// What the kernel gets about its processor.
+    /// Kernel parameters about its processor.
     pub(super) fn kernel_words(self) -> &'static str {
         match self {
             VmAcceleration::Kvm => "",
@@ -60,7 +60,7 @@ impl fmt::Display for VmAcceleration {
     }
 }
 
-/// What all machines share.
+/// The configuration shared by all machines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VmCommonConfig<'a> {
     /// Folder of the image.
@@ -83,7 +83,7 @@ pub(super) struct VmConfig<'a> {
     pub(super) address: &'a str,
     /// Last two numbers of its hardware address.
     pub(super) hardware: (u8, u8),
-    /// What its network ends at on this machine, as the value of `-netdev`.
+    /// The end of its network on this machine, as the value of `-netdev`.
     pub(super) cable: &'a str,
 }
 

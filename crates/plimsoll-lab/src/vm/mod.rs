@@ -54,7 +54,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// it works.
 const PROBE_LIMIT_S: u32 = 6;
 
-/// What QEMU takes besides the memory of its machine.
+/// Memory that QEMU takes besides that of its machine.
 const OVERHEAD_BYTES: u64 = 150 << 20;
 
 /// Why machines could not be brought up or sent something; completes "failed to ...: ".
@@ -78,7 +78,7 @@ pub enum VmError {
     /// A step failed; what was begun has been undone.
     #[error(transparent)]
     Raise(#[from] Box<RaiseError>),
-    /// What was asked for cannot be.
+    /// The request cannot be met.
     #[error("{0}")]
     Wanted(String),
     /// They are not as they must be.
@@ -229,7 +229,7 @@ fn check_memory(wanted: &VmGroupSpec) -> Result<(), VmError> {
     )))
 }
 
-/// What `/proc/meminfo` says can be had without swapping.
+/// Memory that can be had without swapping, from `/proc/meminfo`.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     let mut lines = meminfo.lines();
     let rest = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -242,7 +242,7 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
 pub struct VmCommandTemplate {
     /// The program and what says that machines are meant.
     pub program: Vec<String>,
-    /// What names the state directory.
+    /// The options that name the state directory.
     pub options: Vec<String>,
 }
 
@@ -465,7 +465,7 @@ impl VmGroup {
     pub fn off(&self, name: &str, host: &dyn Host) -> Result<(), VmError> {
         self.check_name(name)?;
         processes::kill(&self.mark(name), host.clock())?;
-        // What is there of a machine means that it is on.
+        // A socket of a machine means that it is on.
         let _ = fs::remove_file(self.file(name, "qmp"));
         Ok(())
     }
@@ -491,7 +491,7 @@ impl VmGroup {
         let id = &self.record.header.id;
         hosts.trust(id, &TRUSTED.map(String::from));
         let here = hosts.on(plimsoll_core::plan::HERE)?;
-        // What brought it up stands in the journal, and is undone from there however often it was done.
+        // Its start steps are in the journal, and are undone from there however often they ran.
         for entry in &self.record.entries {
             let is_start = matches!(entry.step.apply, PlanAction::Start { .. });
             if plan::starts(&entry.step, name) && !(is_start && is_on) {

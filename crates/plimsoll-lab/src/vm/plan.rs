@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What machines are wanted, and the steps that make them.
+//! The machines that are wanted, and the steps that make them.
 
 use plimsoll_core::plan::{
     NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, PlanStep,
@@ -23,7 +23,7 @@ const EACH_MAX: u16 = 20;
 /// Where everything is made on a machine: on the disk that a power cut leaves as it is.
 const DATA_DIR: &str = "/data/plimsoll";
 
-/// What machines cut each other's power with.
+/// The command with which machines cut each other's power.
 const GUEST_POWER: &str = "/lab/power";
 
 /// How long a machine may take until it is ready: under emulation, with others beside it.
@@ -65,7 +65,7 @@ fn group(id: &str) -> String {
     format!("239.192.{a}.{b}:{port}")
 }
 
-/// What machines are wanted.
+/// The machines that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmGroupSpec {
     /// Machines that serve: `n1`, `n2`, ...
@@ -298,7 +298,7 @@ impl<'a> VmGroupPlan<'a> {
         plan.step(&why_start(name), start, Some(PlanAction::Stop { mark }));
     }
 
-    /// What QEMU makes of a machine's network, and how it is seen that this is there.
+    /// The network device that QEMU makes for a machine, and the check that it is there.
     fn cable(&self, name: &str, bridge: &str) -> (String, PlanReadinessCheck) {
         match self.wires {
             VmNetworkKind::Bridge => {

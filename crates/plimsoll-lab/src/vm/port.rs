@@ -35,19 +35,19 @@ const NOISE_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct VmSerialPort {
     stream: UnixStream,
-    /// What came and was not looked at yet.
+    /// Bytes that came and were not looked at yet.
     come: Vec<u8>,
     _lock: File,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmCommandResult {
     /// Its status.
     pub status: u8,
-    /// What it wrote.
+    /// Its output.
     pub output: String,
-    /// What it wrote as errors.
+    /// Its error output.
     pub errors: String,
 }
 
@@ -365,7 +365,7 @@ mod tests {
         let taken: Vec<File> = (0..PORTS)
             .map(|n| {
                 let lock = File::create(dir.path().join(format!("n1.port{n}.lock"))).unwrap();
-                // What a test beside this one was just starting may share the lock that was dropped.
+                // A process that a parallel test is just starting may share the dropped lock.
                 flock(&lock, FlockOperation::LockExclusive).unwrap();
                 lock
             })

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Longest line that is read.
 const LINE_MAX: u64 = 1 << 16;
 
-/// What a disk says that cannot read or write.
+/// The error of a disk that cannot read or write.
 const EIO: i32 = 5;
 
 /// Most lines (events) before an answer.
@@ -40,7 +40,7 @@ pub(super) enum VmQmpCommand<'a> {
     Status,
     /// Which disks it has.
     Disks,
-    /// What this disk does at most. What waits because of it goes on when the limits are lifted.
+    /// The limits of this disk. Requests that they hold back go on when the limits are lifted.
     Throttle(&'a str, VmDiskLimits),
     /// Make what fails every request, above the file of this disk.
     Breaker(&'a str),
@@ -52,15 +52,15 @@ pub(super) enum VmQmpCommand<'a> {
     NoBreaker(&'a str),
 }
 
-/// What fails requests: the driver of QEMU.
+/// The driver of QEMU that fails requests.
 pub(super) const BREAKER: &str = "blkdebug";
 
-/// What QEMU calls the file of a disk.
+/// The name of the file of a disk in QEMU.
 pub(super) fn file_node(disk: &str) -> String {
     format!("disk-{disk}")
 }
 
-/// What it calls the disk as its machine sees it.
+/// The name in QEMU of the disk as its machine sees it.
 pub(super) fn device(disk: &str) -> String {
     format!("device-{disk}")
 }
@@ -150,7 +150,7 @@ fn talk(from: &mut impl BufRead, mut to: impl Write, order: &Value) -> io::Resul
     answer(from)
 }
 
-/// What the command returned; events in between are not for us.
+/// The return value of the command; events in between are skipped.
 fn answer(from: &mut impl BufRead) -> io::Result<Value> {
     for _ in 0..LINES_MAX {
         let mut said = line(from)?;

@@ -36,7 +36,7 @@ pub struct VmPowerSwitch {
     lines: Vec<VmPowerLink>,
 }
 
-/// What it hears of one machine.
+/// The connection to one machine, with the bytes it sent.
 #[derive(Debug)]
 struct VmPowerLink {
     name: String,
@@ -97,7 +97,7 @@ impl VmPowerSwitch {
     }
 }
 
-/// What can be switched.
+/// The machines that can be switched.
 struct VmPowerControl<'a> {
     id: &'a str,
     names: &'a [String],
@@ -141,7 +141,7 @@ impl VmPowerLink {
             Err(error) => return Err(error),
         }
         while let Some(end) = self.heard.iter().position(|&byte| byte == b'\n') {
-            // What a machine asked for that lost its power meanwhile is void: two could end each other.
+            // Requests of a machine that has lost power are void: two could end each other.
             if !power.has(&self.name) {
                 self.heard.clear();
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -211,7 +211,7 @@ mod tests {
         let sleep = sleep.arg("600").env(MARK_VARIABLE, &mark);
         let sleep = sleep.stdout(Stdio::null()).stderr(Stdio::null());
         let machine = VmProcessFixture(sleep.spawn().unwrap());
-        // What was just started has no environment for a moment, and so is not on yet.
+        // A process just started has no environment for a moment, and so is not on yet.
         let clock = SystemClock::new();
         while processes::marked(&mark).is_empty() {
             assert!(clock.now() < Duration::from_secs(60), "{name} has no mark");

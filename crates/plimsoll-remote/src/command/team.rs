@@ -83,7 +83,7 @@ pub enum TeamTokenCommand {
 pub struct TeamTokenAddArgs {
     /// Whose it is.
     pub user: String,
-    /// What it is for: a list of read, push, run and admin.
+    /// Scopes that it grants: a list of read, push, run and admin.
     #[arg(long = "scope", default_value = "read", value_name = "LIST")]
     pub scopes: String,
     /// A word about it, shown in lists.

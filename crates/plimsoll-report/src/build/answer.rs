@@ -24,7 +24,7 @@ const NAMED_MAX: usize = 3;
 const BLIND: f64 = 0.25;
 /// Where nothing was measured.
 const NO_TRIAL: &str = "No trial was completed, so there is no answer.";
-/// What the targets of simulated devices begin with.
+/// Prefix of the targets of simulated devices.
 const SIMULATED: &str = "sim";
 
 pub(super) fn answer(view: &ResultsView<'_>) -> ReportAnswer {
@@ -51,7 +51,7 @@ fn sentence(view: &ResultsView<'_>) -> (ReportSeverity, String) {
     told.unwrap_or_else(|| measured(view))
 }
 
-/// What decided in place of the systems, so that the question is not answered.
+/// Noise that decided instead of the systems, so that the question is not answered.
 pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
     load_line::noise(view)
         .or_else(|| winner::noise(view))
@@ -102,7 +102,7 @@ fn tail(view: &ResultsView<'_>) -> String {
     }
 }
 
-/// What else a reader asks at once.
+/// Facts below the answer: certainty, load and limit.
 fn facts(view: &ResultsView<'_>) -> Vec<(String, String)> {
     let all = [
         ("How sure", how_sure(view)),
@@ -166,7 +166,7 @@ fn how_sure(view: &ResultsView<'_>) -> String {
     format!("{decided} at {confidence} confidence in {blocks}; {floor}")
 }
 
-/// What was asked of the systems, and what they served.
+/// Load on the systems, and the rates that they served.
 fn load(view: &ResultsView<'_>) -> String {
     if !view.load_lines.is_empty() {
         return load_line::loads(view).join("; ");
@@ -288,7 +288,7 @@ fn section_of(finding: &ReportFinding) -> &'static str {
     found.map_or("findings", |(_, section)| section)
 }
 
-/// What the way in which it was measured cannot show.
+/// Doubts about the answer that the way of measuring leaves open.
 fn of_design(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
     let told = [
         drift(view),

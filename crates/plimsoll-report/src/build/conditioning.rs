@@ -12,7 +12,7 @@ use crate::model::{
     ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
 };
 
-/// What was asked before the first block, and what came of it.
+/// Conditioning before the first block, and its outcome.
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let manifest = &view.results.manifest;
     let asked = manifest.conditioning.as_ref()?;
@@ -68,8 +68,8 @@ fn row(done: &SystemConditioningResult) -> Vec<ReportTableCell> {
     ]
 }
 
-/// What a reader must know before the figures: systems that were not steady, and trials in which a
-/// throughput fell.
+/// Findings that a reader needs before the figures: systems that were not steady, and trials in
+/// which a throughput fell.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let done = view.results.manifest.conditioning.iter();
     let done = done.flat_map(|asked| &asked.done);
@@ -99,7 +99,7 @@ fn finding(mark: &str, text: String, detail: &str) -> ReportFinding {
     }
 }
 
-/// What the method says of it, as facts.
+/// Facts for the section on the method: byte limit of a trial, and conditioning of each arm.
 pub(super) fn facts(view: &ResultsView<'_>) -> Vec<(String, String)> {
     let manifest = &view.results.manifest;
     let mut facts = Vec::new();

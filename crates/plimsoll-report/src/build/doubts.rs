@@ -49,7 +49,7 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     alarms
 }
 
-/// What one arm did under one workload.
+/// Trials of one arm under one workload.
 type PoolOfEntry<'a> = (ArmTrials<'a>, &'a WorkloadEntry);
 
 /// Doubts of one kind as one.
@@ -107,7 +107,7 @@ fn alarm(mark: &str, text: String, detail: &str) -> ReportFinding {
 fn other_load(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
     let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
     let missed = |pool: &ArmTrials<'_>| pool.trials.iter().filter(off).count();
-    // What an overloaded system did not take is no other load than intended.
+    // Requests that an overloaded system did not take do not make it another load than intended.
     let is_other = |pool: &ArmTrials<'_>| missed(pool) > 0 && overload::alone_is_silent(pool);
     let about: Vec<_> = pools.iter().filter(|(pool, _)| is_other(pool)).collect();
     let failed: usize = about.iter().map(|(pool, _)| missed(pool)).sum();
@@ -236,7 +236,7 @@ fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
     })
 }
 
-/// What a run that was stopped or killed lacks.
+/// Missing trials of a run that was stopped or killed.
 pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     let results = view.results;
     let manifest = &results.manifest;
@@ -525,7 +525,7 @@ fn account(
     ]
 }
 
-/// What the run itself warned of.
+/// Warnings of the run itself.
 pub(super) fn warnings(view: &ResultsView<'_>) -> Option<ReportSection> {
     let warnings = &view.results.warnings;
     if warnings.is_empty() {

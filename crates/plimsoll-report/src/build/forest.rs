@@ -46,7 +46,7 @@ pub(super) fn figure(view: &ResultsView<'_>) -> ReportFigure {
     ReportFigure::new(title, answer, ReportChart::Forest(chart))
 }
 
-/// What the A/A control showed, as a sentence after the others; empty without one.
+/// Result of the A/A control, as a sentence after the others; empty without one.
 pub(super) fn control(view: &ResultsView<'_>) -> String {
     let rows = view.comparisons.iter().filter(|row| row.is_control);
     let floor = rows.filter_map(|row| Some((row.noise_floor?, row.base.as_str())));

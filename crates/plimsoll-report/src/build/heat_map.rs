@@ -18,7 +18,7 @@ const ROWS: usize = 24;
 /// Fewest columns that show anything of time.
 const COLUMNS_MIN: usize = 4;
 
-/// What counts as slow: the slowest one in so many.
+/// Quantile from which an operation counts as slow: the slowest 1 %.
 const SLOW: f64 = 0.99;
 
 /// All blocks of an arm in one panel, second on second; none where trials are too short.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each layer of a stack costs: every rung against the one below it.
+//! Cost of each layer of a stack: every rung against the one below it.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
 use plimsoll_core::event::ArmEntry;
@@ -36,7 +36,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     view.steps.iter().map(sentence).collect()
 }
 
-/// What the whole stack costs, and its dearest layer.
+/// Cost of the whole stack, and its dearest layer.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
     let dearest = dearest(view);
     let workload = &dearest.or(view.steps.first())?.workload;
@@ -65,7 +65,7 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
     Some((ReportSeverity::Plain, text))
 }
 
-/// What a layer costs, in words.
+/// Cost of a layer, in words.
 fn cost(row: &ArmComparison) -> String {
     if row.verdict == ComparisonVerdict::CannotCarry {
         return match (row.base_is_overloaded(), row.arm_is_overloaded()) {
@@ -91,7 +91,7 @@ fn cost(row: &ArmComparison) -> String {
     }
 }
 
-/// What the arm of this name adds.
+/// Layer that the arm of this name adds.
 fn adds<'a>(view: &ResultsView<'a>, name: &str) -> &'a str {
     let manifest = &view.results.manifest;
     let rungs = manifest.arms.iter().filter(|arm| arm.control_of.is_none());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What limited the results: the explanations with their figures, what was looked at and not found,
-//! and what could not be looked at.
+//! Limits of the results: the explanations with their figures, causes that were looked for and not
+//! found, and causes that could not be looked for.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ const OF_MACHINE: [ExplanationCause; 2] = [
 /// An explanation of a system.
 type OfSystem<'a> = (&'a ArmExplanations, &'a CauseExplanation);
 
-/// What is told of systems; a control is one of them once more.
+/// Explanations of the systems; controls are left out, as each repeats a system.
 fn systems<'a>(view: &'a ResultsView<'_>) -> impl Iterator<Item = &'a ArmExplanations> {
     let is_control = |name: &str| {
         let mut arms = view.arms.iter().map(|arm| arm.arm);
@@ -68,7 +68,7 @@ fn is_shared(view: &ResultsView<'_>, workload: &str, cause: ExplanationCause) ->
     OF_MACHINE.contains(&cause) && of_workload().nth(1).is_some() && is_everywhere
 }
 
-/// What limited each system most, of what not all of them share.
+/// Heaviest limit of each system, leaving out causes that all systems share.
 fn heaviest<'a>(view: &'a ResultsView<'_>) -> Vec<(&'a ArmExplanations, Option<OfSystem<'a>>)> {
     let first = |told: &'a ArmExplanations| {
         let mut own = told.found.iter().filter(|one| {
@@ -79,7 +79,7 @@ fn heaviest<'a>(view: &'a ResultsView<'_>) -> Vec<(&'a ArmExplanations, Option<O
     systems(view).map(first).collect()
 }
 
-/// What all systems share, once.
+/// Causes that all systems share, once each.
 fn shared<'a>(view: &'a ResultsView<'_>) -> BTreeMap<ExplanationCause, Vec<OfSystem<'a>>> {
     let mut all: BTreeMap<ExplanationCause, Vec<OfSystem<'a>>> = BTreeMap::new();
     for told in systems(view) {
@@ -110,7 +110,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     all
 }
 
-/// What a cause is that all systems share.
+/// Remark on a cause that all systems share.
 const NO_DIFFERENCE: &str = "not the reason for a difference";
 
 fn capital(text: &str) -> String {
@@ -127,7 +127,7 @@ pub(super) fn of_client(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         .collect()
 }
 
-/// What limited whom, in a few words; nothing where nothing was measured to the end.
+/// Limits of the systems in a few words; empty where no trial was measured to the end.
 pub(super) fn in_short(view: &ResultsView<'_>) -> String {
     let heaviest = heaviest(view);
     let is_whole = view.results.trials.iter().any(|trial| !trial.interrupted);
@@ -315,7 +315,7 @@ fn add_rows(one: &CauseExplanation, table: &mut ReportTable) {
     }
 }
 
-/// What was looked at and not found, once for all that have the same list.
+/// Causes that were looked for and not found, once for all systems with the same list.
 fn excluded(view: &ResultsView<'_>) -> Vec<String> {
     let lists = systems(view).map(|told| {
         let names: Vec<&str> = told.excluded.iter().map(|cause| cause.name()).collect();
@@ -324,7 +324,7 @@ fn excluded(view: &ResultsView<'_>) -> Vec<String> {
     grouped_lists(view, lists.collect())
 }
 
-/// What could not be looked at, by what is missing.
+/// Causes that could not be looked for, grouped by the missing evidence.
 fn unknown(view: &ResultsView<'_>) -> Vec<String> {
     let lists = systems(view).map(|told| {
         let mut by_why: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -386,7 +386,7 @@ fn sizes(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportItem> {
     )))
 }
 
-/// What the device below a system moved for what it was asked, over all trials.
+/// Bytes that the device below a system moved per byte requested, over all trials.
 fn device_bytes(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<String> {
     let used: Vec<&DeviceUse> = pool
         .trials
@@ -422,7 +422,7 @@ fn device_bytes(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<String> {
     ))
 }
 
-/// What the kernel merged before it reached the device: then the storage saw fewer and larger
+/// Requests that the kernel merged before the device: the storage then saw fewer and larger
 /// requests than the workload has operations.
 fn merged(used: &[&DeviceUse]) -> Option<String> {
     let ways = ["reads", "writes"].into_iter().enumerate();

@@ -112,8 +112,8 @@ pub(super) fn is_open(view: &ResultsView<'_>) -> bool {
     !decided
 }
 
-/// What decided in place of the systems, where that is so of every line of the first workload: a system that
-/// carries something in spite of it answers.
+/// Noise that decided instead of the systems, if it did so on every line of the first workload: a
+/// system that carries load in spite of it answers the question.
 pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
     let lines = first_lines(view);
     let reason = |line: &&ArmLoadLine<'_>| {
@@ -192,7 +192,7 @@ fn in_short(line: &ArmLoadLine<'_>) -> String {
     }
 }
 
-/// What each system serves at its line.
+/// Rates that each system serves at its line.
 pub(super) fn loads(view: &ResultsView<'_>) -> Vec<String> {
     let lines = view.load_lines.iter().filter(|line| has_edge(line));
     let told = lines.filter_map(|line| {
@@ -283,7 +283,7 @@ fn unkept(line: &ArmLoadLine<'_>) -> String {
     line.disturbance().unwrap_or_else(|| kept(line))
 }
 
-/// What trials kept the limits, where that does not make an end.
+/// Highest load at which a trial kept the limits, where that does not make a lower end.
 fn kept(line: &ArmLoadLine<'_>) -> String {
     match most_kept(line) {
         None => "no trial kept the limits".into(),
@@ -299,7 +299,7 @@ fn unreached(line: &ArmLoadLine<'_>) -> &'static str {
     }
 }
 
-/// What else there is to say of a line, as sentences.
+/// Further details of a line, as sentences.
 pub(super) fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
     let mut all = Vec::new();
     let result = &line.result;
@@ -577,7 +577,7 @@ fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
     })
 }
 
-/// What is used up at the edge, and how far.
+/// Resource that is used up at the edge, and how far.
 fn saturated(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<(String, String)> {
     let edge = line.result.sustained.point;
     let is_near = |trial: &&&TrialResult| {
@@ -611,7 +611,7 @@ fn energy(line: &ArmLoadLine<'_>) -> Vec<(String, f64)> {
     each.collect()
 }
 
-/// What a million operations cost at the line.
+/// Cost of a million operations at the line.
 fn cost(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<f64> {
     let mut arms = view.results.manifest.arms.iter();
     let arm = arms.find(|arm| arm.name == line.arm)?;

@@ -67,7 +67,7 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     section
 }
 
-/// What all of it was read from, to be compared with a folder that somebody has.
+/// Files that the whole report was read from, to be compared with a run folder at hand.
 pub(super) fn raw_data(view: &ResultsView<'_>) -> Option<ReportSection> {
     let files = &view.results.files;
     let last = files.last()?;
@@ -120,7 +120,7 @@ fn stopping(rule: StoppingRule, design: Option<&BlockDesign>) -> String {
     format!("{rule}{}{order}", ended.unwrap_or_default())
 }
 
-/// What the blocks were designed for, and from what.
+/// Goal of the block design, and the pilot, given values and forecast behind it.
 fn design(design: &BlockDesign) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if design.pilot_blocks > 0 {
@@ -161,7 +161,7 @@ fn order(view: &ResultsView<'_>) -> Vec<(String, String)> {
     blocks.iter().map(line).collect()
 }
 
-/// What the systems are.
+/// Descriptions of the systems and their targets.
 pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
     let mut section = ReportSection::new("The systems", "").at("systems");
     section.page_only = true;
@@ -212,7 +212,7 @@ pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
 /// Storage targets of a system that are shown; the others are counted.
 const TARGETS_SHOWN: usize = 64;
 
-/// What the systems are spread over, where that is known.
+/// Storage targets that the systems are spread over, where known.
 fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
     let mut table = ReportTable::new(
         "Storage targets of the systems",

@@ -88,7 +88,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     }
 }
 
-/// What is computed beside the comparisons, for programs.
+/// Results that are computed beside the comparisons, for programs.
 fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 5] {
     [
         ("explanations", serde_json::json!(view.explanations)),

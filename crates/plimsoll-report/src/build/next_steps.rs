@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to do next, as commands made from the one that was typed.
+//! Next steps, as commands made from the one that was typed.
 
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::text::shell_word;
@@ -58,7 +58,7 @@ fn step(text: &str, command: String) -> ReportNextStep {
     }
 }
 
-/// What was not run.
+/// Step that runs the remaining trials.
 fn rest(view: &ResultsView<'_>) -> ReportNextStep {
     let manifest = &view.results.manifest;
     let has_folder = manifest
@@ -226,7 +226,7 @@ fn round_limit(ns: u64) -> String {
     found.map_or_else(|| "1000s".into(), |(_, text)| text)
 }
 
-/// What was given on the command line, once each.
+/// Targets as given on the command line, once each.
 fn targets(view: &ResultsView<'_>) -> Vec<String> {
     let arms = view.arms.iter().map(|arm| arm.arm);
     let once = arms.filter(|arm| arm.control_of.is_none());

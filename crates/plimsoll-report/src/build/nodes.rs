@@ -89,7 +89,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     (!section.items.is_empty()).then_some(section)
 }
 
-/// What must stand next to the answer when a node was lost.
+/// Findings that must stand next to the answer when a node was lost.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let lost = view.results.trials.iter().filter_map(|trial| {
         let (node, lost) = trial.lost_node()?;
@@ -113,7 +113,7 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     lost.chain(reduced(view)).collect()
 }
 
-/// What must stand next to an answer for less load than was asked for.
+/// Finding that must stand next to an answer for less load than was asked for.
 fn reduced(view: &ResultsView<'_>) -> Option<ReportFinding> {
     let trials = &view.results.trials;
     let trials: Vec<_> = trials

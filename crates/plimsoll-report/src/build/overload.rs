@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of systems that cannot carry the load: the clearest answer there is.
+//! Findings on systems that cannot carry the load: the clearest answer there is.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, OverloadStats};
 use plimsoll_core::event::WorkloadEntry;
@@ -16,7 +16,7 @@ use crate::words;
 /// Of what a system served, a load that it should carry.
 const EASY: f64 = 0.6;
 
-/// What a row says whose arm or base cannot carry the load.
+/// Finding on a row whose arm or base cannot carry the load.
 pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<ReportFinding> {
     let (base, arm) = (row.base_carried?, row.arm_carried?);
     let ArmComparison {
@@ -91,7 +91,7 @@ pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<Re
     })
 }
 
-/// What is said of the one system of a run that cannot carry the load.
+/// Finding on the only system of a run, where it cannot carry the load.
 pub(super) fn alone(
     view: &ResultsView<'_>,
     entry: &WorkloadEntry,
@@ -124,7 +124,7 @@ pub(super) fn alone(
     })
 }
 
-/// What decided in place of the one system that did not carry its load.
+/// Noise that decided instead of the only system, which did not carry its load.
 pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
     let is_alone = !view.is_comparison() && view.load_lines.is_empty();
     let mut pools = view.entries().flat_map(|entry| view.pools(entry));
@@ -159,7 +159,7 @@ fn overloaded<'a>(pool: &ArmTrials<'a>) -> Option<(Option<&'a str>, OverloadStat
     })
 }
 
-/// What stands in a table for the response time of a system that is overloaded.
+/// Table cell for the response time of an overloaded system.
 pub(super) fn cell(load: &OverloadStats) -> ReportTableCell {
     let of = format!(
         "{} of {} ops/s",

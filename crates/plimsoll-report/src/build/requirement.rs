@@ -130,7 +130,7 @@ fn detail(
     all.join(" ")
 }
 
-/// What is needed, and by whom it is published.
+/// Required load and limits, and the sources that publish them.
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let line = view.load_lines.first()?;
     let need = line.goal.requirement.as_ref()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What else differs: the metrics beside the one that was fixed beforehand.
+//! Secondary differences: the metrics beside the one that was fixed beforehand.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
@@ -85,7 +85,7 @@ fn table_row(row: &ArmComparison, is_first: bool, several: bool) -> Vec<ReportTa
     ]
 }
 
-/// What differs, where the table is too long for a terminal.
+/// Differences in one line, where the table is too long for a terminal.
 fn in_a_line(rows: &[ArmComparison]) -> String {
     let is_different = |row: &&ArmComparison| row.verdict == ComparisonVerdict::Different;
     let found = rows.iter().filter(is_different).map(|row| {

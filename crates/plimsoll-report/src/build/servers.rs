@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers of the systems did: who worked how much, who stood still, whose memory grew.
-//! What of that explains the answer is among the explanations.
+//! Servers of the systems: CPU use, stalls and memory growth of each. Figures that explain the
+//! answer are among the explanations.
 
 use plimsoll_core::event::{ServerUse, TrialResult, WorkloadEntry};
 use plimsoll_core::num::{ratio, round_u64};
@@ -100,7 +100,7 @@ fn sums<'a>(pool: &ArmTrials<'a>, of: fn(&TrialResult) -> &[ServerUse]) -> Vec<S
     sums
 }
 
-/// What the programs between the load and the servers took, by system.
+/// Resource use of the programs between the load and the servers, by system.
 fn client_programs(entry: &WorkloadEntry, pools: &[ArmTrials<'_>]) -> Option<ReportItem> {
     let mut table = ReportTable::new(
         format!("{}: programs of the client under load", entry.label),

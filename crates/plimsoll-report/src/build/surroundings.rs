@@ -48,7 +48,7 @@ fn others(view: &ResultsView<'_>) -> Option<NeighbourUse> {
     NeighbourUse::of_all(trials.filter_map(|trial| trial.others.as_ref()))
 }
 
-/// What may have decided in place of the systems, where they were not told apart or did not carry a load.
+/// Noise that may have decided instead of systems that were not told apart or did not carry a load.
 pub(super) fn decided(view: &ResultsView<'_>) -> Option<String> {
     let others = others(view).and_then(|all| all.decides());
     others.or_else(|| late(view))

@@ -317,7 +317,7 @@ fn range(view: &ResultsView<'_>, row: &ArmComparison, arm: &str) -> String {
     SummaryStats::of(values).map_or(String::new(), |s| words::range(&s, quantity))
 }
 
-/// What a row compares, taken from a trial: the metric of the trial, or that of one of its phases.
+/// Value of a trial that a row compares: the metric of the trial, or that of one of its phases.
 fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
     if trial.trial.workload == row.workload {
         return Some(trial.value(row.metric));

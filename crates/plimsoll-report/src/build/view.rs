@@ -26,13 +26,13 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) comparisons: Vec<ArmComparison>,
     /// The metrics beside the one that was fixed beforehand.
     pub(crate) secondary: Vec<ArmComparison>,
-    /// What was played in both loops.
+    /// Comparisons of workloads that were played in both loops.
     pub(crate) loops: Vec<LoadLoopComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<ArmComparison>,
     /// The load lines that were searched.
     pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
-    /// What may have limited each arm under each workload.
+    /// Possible limits of each arm under each workload.
     pub(crate) explanations: Vec<ArmExplanations>,
     /// Throughputs that fell within a trial and stayed there.
     pub(crate) cliffs: Vec<ThroughputCliff>,
@@ -157,7 +157,7 @@ pub(crate) struct ArmTrials<'a> {
 }
 
 impl ArmTrials<'_> {
-    /// What became of its data, all trials together; `None` where that was not verified.
+    /// Data check of all trials together; `None` where data were not verified.
     pub(crate) fn data_check(&self) -> Option<DataCheckResult> {
         let checks = self.trials.iter().filter_map(|t| t.data_check.clone());
         checks.reduce(|mut whole, one| {

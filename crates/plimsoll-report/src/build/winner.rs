@@ -8,16 +8,16 @@ use super::{overload, surroundings};
 use crate::model::ReportSeverity;
 use crate::words;
 
-/// What the comparisons of one workload come to.
+/// Outcome of the comparisons of one workload.
 struct WorkloadOutcome<'a> {
     label: &'a str,
     /// Who is best; none while that is open, or where all are the same.
     best: Option<&'a str>,
     /// In a sentence.
     text: String,
-    /// What it rests on, without what is best.
+    /// Grounds of the outcome, without the name of the best system.
     grounds: String,
-    /// What decided in place of the systems.
+    /// Noise that decided instead of the systems.
     noise: Option<String>,
     tone: ReportSeverity,
 }
@@ -35,7 +35,7 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
     }
 }
 
-/// What decided in place of the systems, on some workload.
+/// Noise that decided instead of the systems, on some workload.
 pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
     outcomes(view).into_iter().find_map(|one| one.noise)
 }
@@ -277,7 +277,7 @@ fn undecided(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     }
 }
 
-/// What was seen of systems between which nothing is decided.
+/// Observed difference between systems for which nothing is decided.
 fn seen(row: &ArmComparison) -> String {
     match words::lead_in_words(row) {
         Some(lead) => format!(

@@ -73,7 +73,7 @@ pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSe
     section
 }
 
-/// What became of the data of an arm, where that was verified.
+/// Outcome of the data check of an arm, where its data were verified.
 fn data_check(pool: &ArmTrials<'_>) -> Option<ReportItem> {
     let check = pool.data_check()?;
     let tone = match (check.bad.total(), check.interrupted) {

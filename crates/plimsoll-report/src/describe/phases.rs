@@ -41,8 +41,8 @@ pub(super) fn section(phases: &[ModelPhase]) -> Option<ReportSection> {
     (!phases.is_empty()).then_some(section)
 }
 
-/// What is clearly more than the base's: less than a twentieth is the difference of two large
-/// figures, and its mean size a quotient of two such. `None` where nothing is left.
+/// Rates that are clearly more than the base's: less than a twentieth is the difference of two
+/// large figures, and its mean size a quotient of two such. `None` where nothing is left.
 fn clear(own: [DirectionRates; 2], load: [DirectionRates; 2]) -> Option<[DirectionRates; 2]> {
     const SHARE_MIN: f64 = 0.05;
     let is_clear = |at: usize| own[at].ops_per_s > SHARE_MIN * load[at].ops_per_s;

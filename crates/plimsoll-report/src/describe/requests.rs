@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only recorded requests show, as sentences, tables and curves.
+//! Findings that only recorded requests show, as sentences, tables and curves.
 
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::profile::{KindProfile, RequestsProfile, TimeDistribution};

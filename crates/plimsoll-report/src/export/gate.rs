@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a gate found: for the terminal, for a comment of a pull request, and as test cases.
+//! Results of a gate: for the terminal, for a comment of a pull request, and as test cases.
 
 use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_core::event::RunFolderContents;

@@ -22,7 +22,7 @@ use super::table::seconds_of_trials;
 const DIGITS: u8 = 3;
 /// Largest value that these hold: 39 hours.
 const LARGEST_NS: u64 = 1 << 47;
-/// What the numbers of the log that end a line are in: milliseconds.
+/// Unit of the numbers that end a line of the log: milliseconds.
 const LINE_UNIT_NS: f64 = 1e6;
 
 /// The log, or why a histogram could not be encoded.

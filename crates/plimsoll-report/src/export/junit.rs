@@ -19,7 +19,7 @@ use crate::model::ReportSeverity;
 use crate::put::put;
 use crate::words;
 
-/// What became of a case.
+/// Outcome of a test case.
 enum CaseOutcome {
     Passed,
     Skipped,

@@ -212,7 +212,7 @@ pub(super) fn escaped(text: &str) -> String {
             out.push_str("<!-- -->");
         }
     }
-    // What begins a line of its own may not begin a list or a heading.
+    // Text that begins a line of its own may not begin a list or a heading.
     if out.starts_with(['#', '+', '-', '=']) || out.starts_with(|c: char| c.is_ascii_digit()) {
         out = lead(&out);
     }

@@ -105,7 +105,7 @@ impl ReportExportFormat {
         ReportExportFormat::JUnit,
     ];
 
-    /// What it is called on the command line and in addresses.
+    /// Name on the command line and in addresses.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().0

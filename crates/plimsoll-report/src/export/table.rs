@@ -11,7 +11,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::Nanos;
 
-/// What a column holds.
+/// Type of the values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportColumnType {
     /// Text.

@@ -165,7 +165,7 @@ fn text(sheet: &mut Worksheet, row: u32, column: u16, text: &str) -> Result<(), 
     sheet.write_string(row, column, shown).map(drop)
 }
 
-/// What is unknown or no number stays empty.
+/// Figures that are unknown or not finite leave the cell empty.
 fn number(
     sheet: &mut Worksheet,
     row: u32,

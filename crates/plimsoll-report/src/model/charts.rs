@@ -12,7 +12,7 @@ use super::ReportSeverity;
 pub struct ReportFigure {
     /// The question.
     pub title: String,
-    /// What the chart says to it, in a sentence.
+    /// Answer of the chart to the question, in a sentence.
     pub answer: String,
     /// The drawing.
     pub chart: ReportChart,
@@ -55,7 +55,7 @@ impl ReportFigure {
 pub enum ReportChart {
     /// Ratios with their intervals.
     Forest(ForestChart),
-    /// What each layer of a stack adds.
+    /// Cost that each layer of a stack adds.
     Waterfall(WaterfallChart),
     /// How many operations took how long, and when.
     HeatMap(HeatMapChart),
@@ -91,7 +91,7 @@ impl ChartSeriesStyle {
     }
 }
 
-/// What a number of a chart measures.
+/// Quantity that a number of a chart measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartQuantity {
     /// Nanoseconds.
@@ -190,7 +190,7 @@ pub struct PercentileLine {
 /// Response against offered load, several systems in one drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadCurveChart {
-    /// What the load is counted in: `times nas`.
+    /// Unit of the load: `times nas`.
     pub load: String,
     /// Unit of the values.
     pub quantity: ChartQuantity,
@@ -207,7 +207,7 @@ pub struct LoadCurve {
     pub ink: ChartSeriesStyle,
     /// Its trials.
     pub points: Vec<LoadCurvePoint>,
-    /// What is believed of the response around the line; may be empty.
+    /// Uncertainty band of the response around the line; may be empty.
     pub band: Vec<LoadCurveBand>,
     /// The line: lower end, point and upper end, where there is one.
     pub edge: Option<(f64, f64, f64)>,
@@ -218,7 +218,7 @@ pub struct LoadCurve {
 pub struct LoadCurvePoint {
     /// Offered load.
     pub load: f64,
-    /// What was measured.
+    /// Measured value.
     pub value: f64,
     /// Whether the backlog did not grow.
     pub kept_up: bool,
@@ -239,7 +239,7 @@ pub struct LoadCurveBand {
     pub high: f64,
 }
 
-/// What several values are summed up by.
+/// Statistic that sums up several values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CentralTendency {
     /// Their arithmetic mean.
@@ -273,11 +273,11 @@ impl CentralTendency {
 /// One dot for each thing that was measured, arms as rows, quantities as panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DotChart {
-    /// What a dot stands for.
+    /// Item that a dot stands for, such as `block`.
     pub each: &'static str,
-    /// What a row stands for.
+    /// Item that a row stands for, such as `System`.
     pub row: &'static str,
-    /// What a row is summed up by.
+    /// Statistic that sums up a row.
     pub middle: CentralTendency,
     /// Rows.
     pub arms: Vec<ChartSeriesStyle>,
@@ -334,7 +334,7 @@ pub struct TimelineChart {
 /// One figure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelinePanel {
-    /// What it shows.
+    /// Name of the figure that it shows.
     pub title: String,
     /// Unit of the values.
     pub quantity: ChartQuantity,
@@ -353,7 +353,7 @@ pub struct TimelineLine {
     pub peaks: Vec<(f64, f64, f64)>,
 }
 
-/// What each layer of a stack adds, one panel per workload.
+/// Cost that each layer of a stack adds, one panel per workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaterfallChart {
     /// Panels.
@@ -376,13 +376,13 @@ pub struct WaterfallPanel {
 /// A layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaterfallStep {
-    /// What it adds.
+    /// Name of the part that it adds.
     pub label: String,
     /// The value of the stack up to here.
     pub value: f64,
     /// The same at both ends of the interval of the ratio to the layer below; `None`: unknown.
     pub interval: Option<(f64, f64)>,
-    /// What is said of it.
+    /// Text beside the bar.
     pub text: String,
     /// How it is to be taken.
     pub tone: ReportSeverity,
@@ -424,7 +424,7 @@ pub struct OutageChart {
 pub struct OutageRow {
     /// Which fault.
     pub label: String,
-    /// What was done to it, in words.
+    /// Fault and the server that it hit, in words.
     pub about: String,
     /// When the fault was ended, or what it took was brought back.
     pub ended_s: f64,

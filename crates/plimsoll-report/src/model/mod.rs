@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a report says, as data: sentences, tables and charts without any markup.
+//! Contents of a report, as data: sentences, tables and charts without any markup.
 //!
 //! Invariant: texts are plain and unescaped; numbers in charts are in base units (seconds on time
 //! axes, nanoseconds for response times, bytes and operations per second).
@@ -11,11 +11,11 @@ pub use charts::*;
 /// A whole report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportDocument {
-    /// What was measured.
+    /// Subject of the measurement.
     pub title: String,
     /// Which run, where and when.
     pub subtitle: String,
-    /// What somebody reads who reads one screen.
+    /// Answer for a reader who reads one screen only.
     pub answer: ReportAnswer,
     /// All findings, sentence by sentence.
     pub headline: Vec<ReportFinding>,
@@ -32,20 +32,20 @@ pub struct ReportAnswer {
     pub text: String,
     /// How it is to be taken.
     pub tone: ReportSeverity,
-    /// What else a reader asks at once: a word, and a few more.
+    /// Further facts that a reader wants at once: a word, and a few more.
     pub facts: Vec<(String, String)>,
     /// The picture.
     pub figure: Option<ReportFigure>,
-    /// What to do next, most useful first.
+    /// Next steps, most useful first.
     pub next: Vec<ReportNextStep>,
-    /// What to doubt, heaviest first.
+    /// Doubts, heaviest first.
     pub doubts: Vec<ReportDoubt>,
 }
 
 /// Something to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportNextStep {
-    /// What, and what for.
+    /// Step, and its purpose.
     pub text: String,
     /// The command that does it; may be empty.
     pub command: String,
@@ -118,7 +118,7 @@ pub struct ReportSection {
     pub page_only: bool,
     /// Whether it belongs to the answer itself, not to its grounds.
     pub is_answer: bool,
-    /// What is in it.
+    /// Contents of the section.
     pub items: Vec<ReportItem>,
 }
 
@@ -181,7 +181,7 @@ pub enum ReportItem {
     Command(String),
     /// Another page of the same result folder.
     Link {
-        /// What it is.
+        /// Name of the page.
         text: String,
         /// Where it is, below the folder of this page.
         to: String,
@@ -253,13 +253,13 @@ impl ReportTableCell {
 /// A table. A row whose first cell is empty belongs to the row above.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportTable {
-    /// What it shows.
+    /// Subject of the table.
     pub caption: String,
     /// Columns.
     pub columns: Vec<ReportTableColumn>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<ReportTableCell>>,
-    /// What a reader needs to read it.
+    /// Notes that a reader needs to read the table.
     pub notes: Vec<String>,
     /// Whether its numbers say nothing without their ranges, however little room there is.
     pub keeps_ranges: bool,

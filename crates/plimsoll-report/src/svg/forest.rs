@@ -97,7 +97,7 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
         &fit(&row.label, LEFT - 24.0),
     );
     canvas.text((664.0, y + 4.0), Anchor::Start, "number", &row.text);
-    // What a verdict adds to its word goes below it: beside the ratio there is no room for both.
+    // Details after a verdict's word go below it: beside the ratio there is no room for both.
     let class = format!("{tone} strong");
     match row.verdict.split_once(", ") {
         Some((verdict, more)) => {

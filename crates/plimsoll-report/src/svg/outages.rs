@@ -12,7 +12,7 @@ const RIGHT: f64 = 850.0;
 const ROW: f64 = 30.0;
 const TOP: f64 = 26.0;
 
-/// What is drawn, with its class and its words.
+/// Marks of the chart, each with its class and its words.
 const KEYS: [(&str, &str); 4] = [
     ("out c1", "write outage"),
     ("out c0", "read outage"),

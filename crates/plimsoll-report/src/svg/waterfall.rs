@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each layer adds: a bar from the value of the layer below to its own, on an axis from 0.
+//! Cost of each layer: a bar from the value of the layer below to its own, on an axis from 0.
 
 use super::scale::{AxisScale, linear_ticks};
 use super::{Anchor, Canvas, WIDTH, fit};

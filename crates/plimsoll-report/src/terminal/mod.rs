@@ -155,7 +155,7 @@ impl Page {
         self.line(&format!("  {command}"));
     }
 
-    /// What stands above everything else.
+    /// Answer, above everything else.
     fn answer(&mut self, answer: &ReportAnswer) {
         self.line("");
         let text: Vec<String> = wrap(&answer.text, self.width);
@@ -168,7 +168,7 @@ impl Page {
         }
     }
 
-    /// What stands below everything else, where the eye is when it is over.
+    /// Next steps, below everything else, where the reader ends.
     fn next(&mut self, answer: &ReportAnswer) {
         if answer.next.is_empty() {
             return;

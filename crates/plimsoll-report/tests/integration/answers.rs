@@ -194,7 +194,7 @@ fn a_line_that_no_trial_broke_is_at_least_what_was_tried() {
     let (low, high) = ends.split_once(" to ").unwrap();
     let (low, high): (f64, f64) = (low.parse().unwrap(), high.parse().unwrap());
     assert!(low <= edge && edge <= high && high < 2.5, "{answer}");
-    // What it is of, in time.
+    // Time span that the interval covers.
     let page = plimsoll_report::html(&build(&run));
     assert!(page.contains("a state that lasts longer than 20 s"));
 }

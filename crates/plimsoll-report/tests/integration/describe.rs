@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of a recording, held against a made-up one, and its text against a snapshot.
+//! Report on a made-up recording, checked against its figures, and its text against a snapshot.
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::model::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is exported is what was measured: every format is read back, by our own readers and by the
-//! libraries that people use (`export/read_back.py`, with the Python that `scripts/setup.sh test` makes).
+//! Exported values are the measured ones: every format is read back, by our own readers and by the
+//! libraries that people use (`export/read_back.py`, with the Python that `scripts/setup.sh test`
+//! makes).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -294,7 +295,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What was measured, for the readers of other languages to find again.
+/// Measured values, for the readers of other languages to find again.
 fn expected(run: &RunFolderContents) -> serde_json::Value {
     let quantile = |bin: &TrialTimeBin, q: f64| {
         bin.response

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a report says of faults, good ones and bad ones.
+//! Findings of a report on faults, good ones and bad ones.
 
 use crate::common::{Size, results};
 use plimsoll_core::data_check::DataFlaw;

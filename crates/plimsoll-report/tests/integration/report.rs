@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a report must show, held against made-up results, and its exact text against snapshots.
+//! Required contents of a report, checked on made-up results, and its exact text against snapshots.
 
 use crate::common::{Size, results};
 use crate::phases::{of_phases, of_programs};

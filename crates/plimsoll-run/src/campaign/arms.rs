@@ -59,11 +59,11 @@ pub struct ArmTarget {
     /// The directory of this machine that is exported, if it is served from here.
     served: Option<PathBuf>,
     facts: Option<TargetFacts>,
-    /// What the stack lacked when it was first used, if the target is one.
+    /// Degradations of the stack when it was first used, if the target is one.
     degraded: Vec<String>,
     /// The mount that its directory lies on.
     mount: Option<MountIdentity>,
-    /// What the stack made, if the target is one, and on which nodes.
+    /// Outputs of the stack, if the target is one, and its nodes.
     made: Option<(StackOutputs, Vec<PlanNode>)>,
     /// Where each node works, when the load comes from others than this machine.
     on_nodes: Vec<NodeTarget>,
@@ -109,7 +109,7 @@ impl ArmTarget {
         }
     }
 
-    /// What the stack made, if the target is one, and its nodes.
+    /// Outputs of the stack, if the target is one, and its nodes.
     pub(super) fn made(&self) -> Option<&(StackOutputs, Vec<PlanNode>)> {
         self.made.as_ref()
     }
@@ -170,7 +170,7 @@ pub struct ArmSet {
     ground: ArmClaims,
     /// Made when there are programs to run, for each node of the load in its order.
     scratch: Vec<PathBuf>,
-    /// What has been said once of a system under a workload, and need not be said of every trial.
+    /// Remarks already made on a system under a workload, not to be repeated for every trial.
     said: RefCell<BTreeSet<String>>,
 }
 
@@ -217,7 +217,7 @@ impl ArmSet {
         }
     }
 
-    /// What the manifest says of them.
+    /// Manifest entries of the arms.
     pub fn described(&self) -> Vec<ArmEntry> {
         let described = |target: &ArmTarget| ArmEntry {
             name: target.name.clone(),
@@ -246,7 +246,7 @@ impl ArmSet {
         self.scratch.get(node).map(PathBuf::as_path)
     }
 
-    /// What carries out changes of this machine.
+    /// Host that carries out changes of this machine.
     pub fn host(&self) -> &LocalHost {
         self.nodes.local()
     }
@@ -259,7 +259,7 @@ impl ArmSet {
     /// The kernel's name of the block device below an arm, if this machine counts what it does.
     pub fn device(&self, name: &str) -> Option<String> {
         let facts = self.target(name).facts.as_ref();
-        // What other machines move this one does not count.
+        // I/O of other machines is not counted on this one.
         let facts = facts.filter(|_| self.load.is_here())?;
         let number = facts::device_of(Path::new(&facts.path))?;
         plimsoll_machine::host::disks::name_of_number(&number)
@@ -295,7 +295,7 @@ impl ArmSet {
         all
     }
 
-    /// What of an arm can be watched, and the way to its nodes.
+    /// Watchable parts of an arm (servers, client programs, Lustre), and the way to its nodes.
     pub fn subjects(&self, name: &str) -> Option<(ServerWatchScope<'_>, HostPool)> {
         let target = self.target(name);
         let made = target.made.as_ref();
@@ -308,7 +308,7 @@ impl ArmSet {
             true => client_programs,
             false => &[],
         };
-        // What other machines move this one does not count.
+        // I/O of other machines is not counted on this one.
         let facts = target.facts.as_ref().filter(|_| self.load.is_here());
         let lustre = facts.and_then(lustre::name);
         if servers.is_empty() && client_programs.is_empty() && lustre.is_none() {
@@ -397,7 +397,7 @@ impl ArmSet {
         places.check()
     }
 
-    /// What raising would do, one line per step.
+    /// Planned steps of raising, one line each.
     pub fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut needed = units::size(data_bytes(asked) as f64);
@@ -467,7 +467,7 @@ impl ArmSet {
         ))
     }
 
-    /// What stacks lacked when they were first used, system by system.
+    /// Degradations of stacks when they were first used, system by system.
     pub fn degraded(&self) -> impl Iterator<Item = (&str, String)> {
         let lacking = self
             .probed()
@@ -538,7 +538,7 @@ fn check_one_file(target: &ArmTarget, asked: &[WorkloadRequest]) -> Result<(), C
     }
 }
 
-/// What is wrong with using such a stack from here.
+/// Error for using such a stack from here.
 fn for_nodes(stack: &str) -> CliError {
     CliError::usage(format!(
         "use {stack} from this machine: the kernel of another one attaches its disk"

@@ -24,7 +24,7 @@ pub(super) struct AttachedDisk {
     pub(super) address: RemoteDiskAddress,
     peer: RemoteDiskEndpoint,
     attachment: RemoteDiskAttachment,
-    /// What has to be undone in the end.
+    /// Steps that have to be undone in the end.
     pub(super) standing: AppliedPlan,
 }
 
@@ -32,7 +32,7 @@ fn cannot<E: Display>(address: &RemoteDiskAddress) -> impl Fn(E) -> CliError {
     move |error| CliError::usage(format!("use target '{address}': {error}"))
 }
 
-/// What can be known to be wrong before it is attached.
+/// Errors that can be found before it is attached.
 pub(super) fn check(
     address: &RemoteDiskAddress,
     consent: &DestroyConsent,
@@ -68,7 +68,7 @@ pub(super) fn attach(
 }
 
 impl AttachedDisk {
-    /// What is known of its block device, if the user allows what it holds to be destroyed.
+    /// Facts and identity of its block device, if the user allows its contents to be destroyed.
     pub(super) fn look(
         &self,
         consent: &DestroyConsent,
@@ -84,7 +84,7 @@ impl AttachedDisk {
         Ok((found, identity))
     }
 
-    /// What it is, in one line.
+    /// Description in one line.
     pub(super) fn description(&self, found: &DeviceFacts) -> String {
         let what = match &self.address.kind {
             RemoteDiskTransport::Iscsi(iscsi) => {

@@ -34,7 +34,7 @@ const STEP: Nanos = Nanos(500_000_000);
 /// Disks of between which speeds most are: so long it takes to write something once.
 const SPEEDS: [(f64, &str); 2] = [(200e6, "200 MB/s"), (2e9, "2 GB/s")];
 
-/// What is to be done, and what is known of the warm-up.
+/// Conditioning to be done, and whether the given warm-up stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ConditioningGoal {
     /// How many times the working set is written.
@@ -46,7 +46,7 @@ pub struct ConditioningGoal {
 }
 
 impl ConditioningGoal {
-    /// What the manifest says of it; `None` where nothing is asked.
+    /// Manifest entry of the conditioning; `None` where nothing is asked.
     pub fn asked(&self) -> Option<SystemConditioning> {
         let asked = SystemConditioning {
             passes: self.passes,
@@ -56,7 +56,7 @@ impl ConditioningGoal {
         asked.is_asked().then_some(asked)
     }
 
-    /// What would be done to one system under a workload, in words.
+    /// Planned steps for one system under a workload, in words.
     pub fn intentions(
         &self,
         label: &str,
@@ -172,7 +172,7 @@ fn places(manifest: &RunManifest, arms: &ArmSet) -> Vec<(WorkloadEntry, String)>
     entries.into_iter().flat_map(on_each).collect()
 }
 
-/// What is done to all systems in turn.
+/// Conditioning of all systems in turn.
 struct ConditioningRound<'a> {
     arms: &'a ArmSet,
     settings: &'a CampaignOptions,
@@ -374,7 +374,7 @@ fn of(entry: &WorkloadEntry, workload: Workload) -> WorkloadEntry {
     }
 }
 
-/// What a whole step says of a system; `None` of a piece of one.
+/// Mean response time or rate of a system in a whole step; `None` of a piece of one.
 fn level(interval: &TrialInterval, is_response: bool) -> Option<f64> {
     if interval.length < STEP {
         return None;

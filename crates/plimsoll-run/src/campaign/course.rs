@@ -27,7 +27,7 @@ const BLOCKS_MIN: u32 = 2;
 /// A smallest detectable difference from which on it is the noise that stands in the way.
 const DETECTABLE_MIN: f64 = 0.5;
 
-/// What others do on this machine now, if it disturbs.
+/// Warning of other activity on this machine now, if it disturbs.
 pub fn busy_now() -> Option<RunWarning> {
     let others = busy::during(BUSY_LOOK, &SystemClock::new());
     others.disturbance()?;
@@ -55,7 +55,7 @@ impl<'a> BlockCourse<'a> {
     ) -> Self {
         let mut manifest = manifest.clone();
         if let Some(design) = &mut manifest.design {
-            // What the user ended goes on.
+            // A run that the user ended goes on.
             let is_over = |ended: &BlocksEnd| ended.cause != BlocksEndCause::UserQuit;
             design.ended = design.ended.filter(is_over);
         }
@@ -80,7 +80,7 @@ impl<'a> BlockCourse<'a> {
         self.design().is_some_and(BlockDesign::awaits_pilot)
     }
 
-    /// What holds for the trials to come.
+    /// Settings of the trials to come.
     pub(super) fn settings(&self) -> CampaignOptions {
         let mut settings = self.settings.clone();
         let given = settings.design.as_ref().and_then(|goal| goal.warmup);
@@ -109,7 +109,7 @@ impl<'a> BlockCourse<'a> {
         self.analysis.take(&self.manifest, result);
     }
 
-    /// What follows after so many blocks: the design after a pilot, the end, or another block.
+    /// Next step after `done` blocks: the design after a pilot, the end, or another block.
     pub(super) fn after(&mut self, done: u32, listener: &mut dyn RunListener) -> CourseStep {
         if self.is_pilot()
             && done >= self.manifest.blocks
@@ -258,7 +258,7 @@ impl<'a> BlockCourse<'a> {
     }
 }
 
-/// What comes next in a run.
+/// Next step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseStep {
     /// Another block.
@@ -345,7 +345,7 @@ impl InterimAnalysis {
             .collect()
     }
 
-    /// What a comparison would say now, the first blocks left out.
+    /// Comparisons as of now, the first blocks left out.
     fn rows(&self, manifest: &RunManifest, left_out: u32) -> Vec<WorkloadRows> {
         let labels = self.values.iter().zip(self.values(left_out));
         let rows = labels.map(|((label, (metric, _)), arms)| {
@@ -357,8 +357,8 @@ impl InterimAnalysis {
         rows.collect()
     }
 
-    /// What is to be said after so many blocks: workloads on which trials scatter so much that no
-    /// verdict is to be expected of the blocks that are left.
+    /// Warnings after `done` blocks: workloads on which trials scatter so much that no verdict is
+    /// to be expected of the blocks that are left.
     pub(super) fn after(&mut self, manifest: &RunManifest, done: u32) -> Vec<RunWarning> {
         let left = manifest.blocks.saturating_sub(done);
         if done < BLOCKS_MIN || left == 0 {

@@ -10,7 +10,7 @@ use plimsoll_machine::host::LocalHost;
 use plimsoll_machine::host::medium;
 use std::path::{Path, PathBuf};
 
-/// What the user allows to be destroyed.
+/// Consent of the user to destroy the contents of devices.
 #[derive(Debug, Clone, Default)]
 pub struct DestroyConsent {
     /// Whether `--destroy` was given at all: devices that hold nothing may be written to.

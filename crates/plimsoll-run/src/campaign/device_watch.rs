@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the device below an arm did in a trial, held against what was asked in the same seconds.
+//! I/O of the device below an arm in a trial, against the requests of the same seconds.
 
 use plimsoll_agent::recorder::counted;
 use plimsoll_core::event::{DeviceUse, TransferTotals, TrialInterval};
@@ -14,7 +14,7 @@ const SECTOR_BYTES: u64 = 512;
 #[derive(Debug)]
 pub(super) struct DeviceWatch {
     device: String,
-    /// What it had counted when the account begins, and at the last look.
+    /// Device counters at the beginning of the account, and at the last look.
     looks: Option<(DiskCounters, DiskCounters)>,
     length: Nanos,
     asked: TransferTotals,
@@ -29,7 +29,7 @@ impl DeviceWatch {
             length: Nanos(0),
             asked: TransferTotals::default(),
         };
-        // What a warm-up moves is in no account of the generator.
+        // I/O of a warm-up is in no account of the generator.
         if warmup == Nanos(0) {
             watch.looks = watch.look().map(|now| (now, now));
         }
@@ -59,7 +59,7 @@ impl DeviceWatch {
         }
     }
 
-    /// What came of it; nothing where the trial was too short.
+    /// Use of the device; `None` where the trial was too short.
     pub(super) fn end(self) -> Option<DeviceUse> {
         let (first, last) = self.looks?;
         (self.length > Nanos(0)).then(|| DeviceUse {

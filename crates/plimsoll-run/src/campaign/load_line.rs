@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The search of load lines: which trial comes next follows from those before, and systems take turns.
 //!
-//! What was found is not kept: it follows from the trials of the run folder, which is also how an interrupted
-//! search is resumed.
+//! Load lines that were found are not kept: they follow from the trials of the run folder, which is
+//! also how an interrupted search is resumed.
 
 use super::trial::{in_condition, measure_trial};
 use super::{ArmSet, CampaignEndKind, CampaignOptions, is_out_of_time};

@@ -69,7 +69,7 @@ pub fn twin_entries_again(
     Ok(entries)
 }
 
-/// What the entries of a workload will be called.
+/// Labels of a workload's closed-loop and open-loop entries.
 pub fn twin_labels(asked: &WorkloadRequest) -> [String; 2] {
     labels(&label_of(asked))
 }
@@ -184,7 +184,7 @@ fn told(arm: &str, pace: &LoadLoopPace) -> String {
     )
 }
 
-/// What one client alone waits for its answers, on average.
+/// Mean response time of one client alone.
 fn alone(result: &TrialResult) -> Nanos {
     Nanos(round_u64(result.stats.response().mean_ns()))
 }

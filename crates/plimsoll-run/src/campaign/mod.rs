@@ -65,7 +65,7 @@ pub use programs::commands_of;
 pub use proof::{prove, refuse_failed, unseen};
 pub use scale::{WorkloadRequest, entries, entries_again, label_of, labels_of, other_client_cpus};
 
-/// What holds for all trials.
+/// Options of all trials.
 #[derive(Debug, Clone)]
 pub struct CampaignOptions {
     /// Seed of everything that is drawn.
@@ -94,7 +94,7 @@ pub struct CampaignOptions {
     pub record: bool,
     /// Faults that are injected, each in trials of its own.
     pub inject: Vec<FaultInjection>,
-    /// What systems are like, each in trials of its own.
+    /// Conditions of the systems, each in trials of its own.
     pub conditions: Vec<StackCondition>,
     /// The load line that is searched instead of comparing in blocks.
     pub load_line: Option<LoadLineGoal>,
@@ -102,15 +102,15 @@ pub struct CampaignOptions {
     pub client_cpus: Vec<u32>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
-    /// What a pilot is to find a design for, if blocks are designed by one.
+    /// Goal of the design that a pilot is to find, if blocks are designed by one.
     pub design: Option<BlockDesignGoal>,
-    /// What is done to the systems before the first block.
+    /// Conditioning of the systems before the first block.
     pub conditioning: ConditioningGoal,
     /// Bytes of the measured part after which a trial ends, if that is before its time.
     pub bytes: Option<u64>,
 }
 
-/// What blocks are to reach, and what the user set of them.
+/// Goal of the blocks, and the values that the user set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BlockDesignGoal {
     /// The true difference that is to be found four times in five, as a fraction.
@@ -148,7 +148,7 @@ impl TimeBudget {
         self.left() == Nanos(0)
     }
 
-    /// What is left of it.
+    /// Time that is left of the budget.
     fn left(self) -> Nanos {
         let passed = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
         self.time.since(Nanos(passed))
@@ -173,7 +173,7 @@ pub fn check_shapes(
             data_check: settings.data_check,
             ..RunOptions::default()
         };
-        // What nodes cannot play they say when they prepare it.
+        // Workloads that nodes cannot play are refused when the nodes prepare them.
         for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
             plimsoll_engine::check(
                 plimsoll_agent::located(&target.here())?,
@@ -252,7 +252,7 @@ pub fn check_faults(
     failover::check_faults(arms, settings, leave_out)
 }
 
-/// What a run folder holds in the end, and what ended the run before its last trial.
+/// Contents of a run folder in the end, and the error that ended the run before its last trial.
 pub type CampaignResult = (RunFolderContents, Result<(), CliError>);
 
 /// Runs all trials of `manifest` in their order but those that are done, recording into `folder`, and reads
@@ -329,7 +329,7 @@ pub fn carry_out(
     Ok((results, ended.map(drop)))
 }
 
-/// What there is of a run whose folder could take no more.
+/// Hint on the trials kept of a run whose folder could take no more.
 fn unrecorded(folder: &Path, trials: usize) -> String {
     let folder = folder.display();
     match trials {
@@ -495,7 +495,7 @@ fn out_of_time(
     CampaignEndKind::OutOfTime
 }
 
-/// What the steps of a pilot that was cut off tell, of a run that goes on.
+/// Steps of a pilot that was cut off, for a run that goes on.
 fn pilot_before(manifest: &RunManifest, folder: &Path, is_resumed: bool) -> PilotRecord {
     let awaits = manifest
         .design
@@ -504,7 +504,7 @@ fn pilot_before(manifest: &RunManifest, folder: &Path, is_resumed: bool) -> Pilo
     if !is_resumed || !awaits {
         return PilotRecord::default();
     }
-    // What cannot be read is measured with what is left of the pilot.
+    // Steps that cannot be read are measured with the rest of the pilot.
     let read = plimsoll_archive::open(folder);
     read.map_or_else(
         |_| PilotRecord::default(),

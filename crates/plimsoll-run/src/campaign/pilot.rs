@@ -27,7 +27,7 @@ const SHORTEST_S: f64 = 1.0;
 /// Most blocks of a run without a budget.
 const BLOCKS_MOST: u32 = 400;
 
-/// What the trials of a pilot told.
+/// Results of the trials of a pilot.
 #[derive(Debug, Default)]
 pub(super) struct PilotRecord {
     /// By place of the trial.
@@ -196,7 +196,7 @@ fn without_shared_load(trials: &mut [PilotTrial]) {
     }
 }
 
-/// What a design is made from, beside the noise.
+/// Inputs of a design, beside the noise.
 struct DesignQuestion<'a> {
     manifest: &'a RunManifest,
     goal: &'a BlockDesignGoal,

@@ -60,8 +60,8 @@ pub fn refuse_failed(all: &[(String, Vec<SelfTestResult>)]) -> Result<(), CliErr
     }
 }
 
-/// What could not be seen, and what is not as it must be and yet no reason to trust no figure, as remarks
-/// for the report.
+/// Self-tests that were not possible, and failed ones that do not make the figures untrustworthy,
+/// as remarks for the report.
 pub fn unseen(all: &[(String, Vec<SelfTestResult>)]) -> Vec<RunWarning> {
     let mut unseen = Vec::new();
     for (name, proved) in all {

@@ -8,10 +8,10 @@ use plimsoll_core::target::TargetFacts;
 use plimsoll_core::workload::Workload;
 use plimsoll_nfs::NfsAddress;
 
-/// What reports say of such a target.
+/// Description of such a target in reports.
 pub(super) const DESCRIPTION: &str = "an NFS export; plimsoll is the client";
 
-/// What a reader should know before any number.
+/// Note for readers before any number.
 pub(super) const NOTE: &str = "plimsoll itself is the NFS client here: there is no page cache and no \
      direct I/O on this machine; do not compare it with an export that a kernel mounts";
 
@@ -27,7 +27,7 @@ pub(super) fn check(given: &str, asked: &[WorkloadRequest]) -> Result<(), CliErr
     }
 }
 
-/// What is known of an export. It is mounted for it, and nothing is changed.
+/// Facts about an export. It is mounted to find them, and nothing is changed.
 pub(super) fn facts(address: &NfsAddress) -> Result<TargetFacts, CliError> {
     plimsoll_machine::host::facts::export(&address.to_string()).map_err(failed(CliExitCode::Failed))
 }

@@ -71,7 +71,7 @@ fn append_rate(group: &BlockIoGroup) -> Option<f64> {
     }
 }
 
-/// What several arms need of the same places.
+/// Space that several arms need in the same places.
 #[derive(Debug, Default)]
 pub(super) struct SpaceRequirements(BTreeMap<String, (u64, u64)>);
 

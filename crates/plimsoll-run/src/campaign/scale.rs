@@ -36,7 +36,7 @@ const STEPS: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
 /// A workload as it was asked for.
 #[derive(Debug)]
 pub struct WorkloadRequest {
-    /// What is played.
+    /// Workload to play.
     pub workload: Workload,
     /// `None`: to be found.
     pub scale: Option<f64>,
@@ -94,7 +94,7 @@ pub fn entries_again(
     resolved(asked, settings, &mut Vec::new(), &mut found)
 }
 
-/// What gives the factor of a model, knowing the entries before it.
+/// Function that gives the factor of a model, knowing the entries before it.
 type FindFactor<'a> =
     dyn FnMut(&WorkloadModel, &[WorkloadEntry], &mut Vec<RunWarning>) -> Result<f64, CliError> + 'a;
 
@@ -214,7 +214,7 @@ fn other_cpus(usual: u32, all: u32) -> Vec<u32> {
     half.into_iter().chain(double).collect()
 }
 
-/// What a reader should know when the client could not be doubled, or not halved.
+/// Warning that the client's CPUs could not be doubled, or not halved.
 fn not_doubled(settings: &CampaignOptions) -> Option<RunWarning> {
     let usual = facts::machine().cpus;
     let (least, most) = (
@@ -243,7 +243,7 @@ fn label_while(label: &str, condition: &StackCondition) -> String {
     format!("{label} while {}", condition.name())
 }
 
-/// What the entries of a workload will be called.
+/// Labels of the entries of a workload.
 pub fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<String> {
     labels_under(&label_of(asked), settings)
 }
@@ -262,7 +262,7 @@ fn labels_under(label: &str, settings: &CampaignOptions) -> Vec<String> {
     all.into_iter().flat_map(with_cpus).collect()
 }
 
-/// What a workload will be called, as far as that is known before anything is measured.
+/// Label of a workload, as far as that is known before anything is measured.
 pub fn label_of(asked: &WorkloadRequest) -> String {
     match asked.scale {
         Some(scale) => label(asked.workload.name(), scale),
@@ -333,7 +333,7 @@ fn find(
     Ok(factor)
 }
 
-/// What each node gets out of a system of the model's mix, in operations per second.
+/// Rate that each node reaches on a system with the model's mix, in operations per second.
 fn sustained(
     model: &WorkloadModel,
     arm: &str,
@@ -358,7 +358,7 @@ fn sustained(
     Ok(ratio(done, result.length.as_secs_f64()) / arms.load().nodes().len().max(1) as f64)
 }
 
-/// What a system does in a trial that is no part of the campaign.
+/// Result of a system in a trial that is no part of the campaign.
 pub(super) fn probed(
     probe: &WorkloadEntry,
     arm: &str,

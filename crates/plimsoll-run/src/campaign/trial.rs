@@ -145,7 +145,7 @@ pub(super) fn measure_trial(
     };
     tell(&result, entry, listener);
     note_missing_bytes(&result, settings, listener);
-    // What was measured meanwhile was something else; healing a fault may take a mount away.
+    // A trial whose mount changed measured something else; the healing of a fault may change it.
     if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
     }
@@ -163,7 +163,7 @@ fn device_watch(
     Some(DeviceWatch::begin(device, warmup))
 }
 
-/// What was laid out for a phase is no matter of its load.
+/// Layout for a phase is no part of its load.
 fn leave_out(device: &RefCell<Option<DeviceWatch>>) {
     if let Some(device) = &mut *device.borrow_mut() {
         device.leave_out();
@@ -241,7 +241,7 @@ fn sessions_alone(
     })
 }
 
-/// What the node of this number is asked to do of a trial.
+/// Task of the node of this number in a trial.
 pub(super) fn trial_task(
     trial: &TrialId,
     arms: &ArmSet,
@@ -345,7 +345,7 @@ pub(super) fn warmup(workload: &Workload, settings: &CampaignOptions) -> Nanos {
     settings.warmup
 }
 
-/// What a reader of this result should know.
+/// Remarks that a reader of this result should know.
 fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(reason) = &result.failed {
@@ -365,7 +365,7 @@ fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
         ));
     }
     remarks.extend(remarks_on_load(result, lag_is_ours));
-    // What an overloaded system left unserved is missing from every figure of the load.
+    // Requests that an overloaded system left unserved are missing from every figure of the load.
     let is_overloaded = (result.generator.open.iter())
         .filter_map(plimsoll_stats::overload::backlog)
         .any(|left| left.grew);
@@ -381,7 +381,7 @@ fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     remarks
 }
 
-/// What a reader should know of how the load was served, and of how it was made.
+/// Remarks on how the load was served, and on how it was made.
 fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     let generator = &result.generator;
@@ -429,7 +429,7 @@ fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     remarks
 }
 
-/// What a reader should know of the verification of its data.
+/// Remark on the verification of its data.
 fn remark_on_data(result: &TrialResult) -> Option<String> {
     let check = result.data_check.as_ref()?;
     if check.bad.total() > 0 {

@@ -18,12 +18,12 @@ use super::trial_value::trial_value;
 /// Confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a part left.
+/// Results that a part left.
 #[derive(Debug, Default)]
 pub struct ExperimentMaterial {
     /// Its run folder, where it has one.
     pub run: Option<RunFolderContents>,
-    /// What it printed with `--json`.
+    /// Output of the part with `--json`.
     pub printed: Option<Value>,
     /// Why there is nothing, or less than there should be.
     pub missing: Option<String>,
@@ -366,7 +366,7 @@ pub(super) fn shown_cause(found: &CauseExplanation) -> String {
     format!("{}{about} ({figures})", found.cause.name())
 }
 
-/// What is known of a line that trials do not lie on both sides of.
+/// Bound on a line that trials do not lie on both sides of.
 pub(super) fn beyond(line: &ArmLoadLine<'_>) -> Option<String> {
     let shown = plimsoll_core::units::three_digits;
     let edge = line.result.sustained;

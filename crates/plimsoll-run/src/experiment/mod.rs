@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What came of an experiment: from the results of its parts to tables beside the published ones and to
-//! answers.
+//! Results of an experiment: from the results of its parts to tables beside the published ones and
+//! to answers.
 //!
 //! Pure: the results of the parts in, what is said of them out. The parts are carried out by the commands
 //! that they name.
@@ -55,7 +55,7 @@ pub fn evaluate(
     result
 }
 
-/// What no original could say: the control, what limited results, and load lines.
+/// Findings that no original could give: the control, causes that limited results, and load lines.
 fn add_run(result: &mut ExperimentResult, part: &str, run: &RunFolderContents) {
     if result.machine.is_empty() {
         result.machine = machine(run);
@@ -79,7 +79,7 @@ fn add_run(result: &mut ExperimentResult, part: &str, run: &RunFolderContents) {
             workload: one.workload.clone(),
             system: one.arm.clone(),
             found: one.found.iter().map(find::shown_cause).collect(),
-            // What was looked for and not found is a finding, too.
+            // A cause that was looked for and not found is a finding, too.
             excluded: (one.excluded.iter().copied())
                 .map(ExplanationCause::name)
                 .map(str::to_owned)

@@ -95,7 +95,7 @@ struct Measured<'a> {
     workers: &'a [WorkerResult],
     seconds: f64,
     cpu_ns: u64,
-    /// What a program reported instead of operations.
+    /// Metric and value that a program reported instead of operations.
     reported: Option<(ComparisonMetric, f64)>,
 }
 
@@ -166,7 +166,7 @@ fn network_bytes(trial: &TrialResult) -> Option<f64> {
     (network > 0.0 && user > 0.0).then(|| network / user)
 }
 
-/// What came of a fault.
+/// Value of a metric of a fault.
 fn fault_value(
     trial: &TrialResult,
     metric: ExperimentMetric,

@@ -161,8 +161,8 @@ fn places(folders: &[NumbersFolder]) -> BTreeMap<String, NumberPlace> {
     all
 }
 
-/// What is made of a run folder; how far it got. What costs most is made of each thirteenth: that of others
-/// differs little.
+/// Outcome of reading a run folder and drawing its results: how far it got. The most costly outputs
+/// are made of each thirteenth folder: those of others differ little.
 fn made_of(folder: &Path, number: usize, base: &RunFolderContents) -> &'static str {
     let is_all = number.is_multiple_of(13);
     let figures = RunFigures::read(folder, None);
@@ -283,11 +283,11 @@ fn formats() -> Vec<String> {
     names
 }
 
-/// What came of the folders.
+/// Outcomes of the folders.
 #[derive(Default)]
 struct NumbersTally {
     told: BTreeMap<String, usize>,
-    /// What took too long, panicked or ended a process.
+    /// Folders that took too long, panicked or ended a process.
     bad: Vec<String>,
     longest_s: f64,
     /// Where the next process begins.
@@ -370,6 +370,6 @@ fn a_number_of_a_run_folder_takes_neither_time_nor_memory() {
         even.bad.len(),
         even.bad
     );
-    // What cannot be is refused, what can be is read.
+    // Impossible folders are refused, possible ones are read.
     assert!(refused > 80 && left_out > 165 && read > 165);
 }

@@ -54,7 +54,7 @@ fn a_clear_step_of_a_short_series_is_found() {
     assert_eq!(changes[0].first, 8, "{changes:?}");
 }
 
-/// What becomes slower and noisier at once is no series of poor points.
+/// A series that becomes slower and noisier at once is no series of poor points.
 #[test]
 fn a_step_to_a_noisier_level_is_found() {
     let mut points = series(40, 7, |day| if day < 30 { 0.0 } else { 0.5 });

@@ -68,7 +68,7 @@ fn what_still_declines_is_not_steady() {
 struct QuietSystem {
     beyond: fn(f64) -> f64,
     failed: fn(f64) -> f64,
-    /// What is carried without credits, and how many there are.
+    /// Multiple that is carried without credits, and the number of credits.
     baseline: f64,
     credits: f64,
 }

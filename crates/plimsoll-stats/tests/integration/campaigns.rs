@@ -17,7 +17,7 @@ use plimsoll_stats::carryover::balanced_orders;
 use plimsoll_stats::stopping::{StoppingPlan, StoppingStep};
 use plimsoll_stats::{ArmValues, compare};
 
-/// What a trial takes in all, in seconds.
+/// Time of a whole trial, in seconds.
 const TRIAL_S: f64 = 1.5;
 
 /// Blocks at most where a campaign may end before.
@@ -39,7 +39,7 @@ enum Noise {
     Neighbour(f64),
 }
 
-/// What the trials of the arm leave behind for those that follow.
+/// Effect of the trials of the arm on those that follow.
 #[derive(Clone, Copy)]
 struct Wake {
     /// ln of what the very next one takes longer.
@@ -293,7 +293,7 @@ enum End {
     By(StoppingRule),
 }
 
-/// What became of campaigns, in percent.
+/// Outcomes of campaigns, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rates {
     different: f64,

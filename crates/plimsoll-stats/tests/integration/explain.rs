@@ -276,7 +276,7 @@ impl Sim {
         let idle = self.between(50_000.0, 300_000.0);
         let service = self.depth / (ops / length.as_secs_f64()) * 1e9;
         let loaded = match self.is(ExplanationCause::SlowLink) {
-            // What is in flight waits before the line, and so does a small packet.
+            // Requests in flight wait before the line, and so does a small packet.
             true => idle + service * self.between(0.6, 1.0),
             false => idle * self.between(1.0, 2.5),
         };
@@ -581,7 +581,7 @@ fn first(told: &ArmExplanations) -> Option<ExplanationCause> {
     told.found.first().map(|one| one.cause)
 }
 
-/// What is changed in the account of the first disk.
+/// Account of the first disk, to be changed.
 fn disk(trial: &mut TrialResult) -> &mut DiskUse {
     &mut trial.machines[0].disks[0]
 }
@@ -823,7 +823,8 @@ fn a_rate_that_is_the_same_in_every_second_is_a_limit_and_one_with_noise_is_none
             Some(ExplanationCause::RateLimit),
             "seed {seed}"
         );
-        // What even a device with constant times shows on a machine with a clock: one percent.
+        // Noise of one percent, as even a device with constant times shows on a machine with a
+        // clock.
         assert_eq!(with(seed, 4.0), None, "seed {seed}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the numbers promise, held against simulations whose truth is known.
+//! Promises of the numbers, held against simulations whose truth is known.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod calibration;

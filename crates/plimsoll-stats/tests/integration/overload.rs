@@ -128,7 +128,7 @@ fn a_peak_that_is_caught_up_with_is_no_overload_but_a_cache_that_fills_is_one() 
     );
     assert!(grew(&[1_000; 20], 900));
     assert!(!grew(&[1_000; 20], 1_000));
-    // What a cache takes is served at once, the rest at the rate of the disk behind it.
+    // Requests that a cache takes are served at once, the rest at the rate of the disk behind it.
     let mut filled = served_at(&[1_000; 10], 1_000);
     let after = served_at(&[1_000; 10], 400);
     filled.length = Some(Nanos(20_000_000_000));

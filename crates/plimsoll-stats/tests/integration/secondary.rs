@@ -52,7 +52,7 @@ fn alarms(law: NoiseLaw, blocks: usize, campaigns: usize, seed: u64) -> f64 {
     (0..campaigns).filter(is_alarm).count() as f64 / campaigns as f64
 }
 
-/// What one campaign in so many may be off by: three standard errors.
+/// Tolerance of an alarm rate of one in twenty over `campaigns` campaigns: three standard errors.
 fn slack(campaigns: usize) -> f64 {
     3.0 * (0.05 * 0.95 / campaigns as f64).sqrt()
 }

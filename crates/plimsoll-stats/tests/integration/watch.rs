@@ -29,7 +29,7 @@ const LAB: HistoryLaw = HistoryLaw {
     step: None,
 };
 
-/// What A/A controls of such campaigns admit.
+/// Options that A/A controls of such campaigns admit.
 fn options() -> ChangeOptions {
     ChangeOptions {
         least_effect: 0.03,

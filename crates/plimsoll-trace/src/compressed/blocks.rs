@@ -25,7 +25,7 @@ use super::{READ_BYTES, REMEMBERED_BYTES_MAX, THREADS_MAX, XZ_MAGIC, xz_stream};
 
 /// Of a header and of a footer.
 const EDGE_BYTES: usize = 12;
-/// What a footer ends in.
+/// Last bytes of a footer.
 const FOOTER_MAGIC: &[u8] = b"YZ";
 /// The longest index that is used: one of some hundred thousand blocks.
 const INDEX_BYTES_MAX: u64 = 1 << 20;
@@ -40,7 +40,7 @@ pub(super) struct XzBlockReader {
     next: usize,
     n_blocks: usize,
     now: Plain,
-    /// What was taken of it.
+    /// Bytes taken of the current block.
     taken: usize,
 }
 
@@ -179,7 +179,7 @@ impl XzLayout {
         let end = self.alone(file, block).and_then(|alone| {
             let mut decoder = XzDecoder::new_stream(&alone[..], xz_stream()?);
             while decoded < bytes.len() {
-                // What is decoded together with damage is lost, so not much is asked for at once.
+                // Bytes decoded together with damage are lost, so few are asked for at once.
                 let until = bytes.len().min(decoded + READ_BYTES);
                 match decoder.read(&mut bytes[decoded..until])? {
                     0 => break,
@@ -227,7 +227,7 @@ impl XzBlockEntry {
     }
 }
 
-/// What an index, without its checksum, says of the blocks; `None` for what is none.
+/// Blocks that an index without its checksum lists; `None` if it is invalid or lists below two.
 fn blocks(index: &[u8]) -> Option<Vec<XzBlockEntry>> {
     let (&[mark], mut rest) = index.split_first_chunk()?;
     if mark != 0 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What atop prints for programs: `atop -P DSK 2`, or of its file `atop -r FILE -P DSK` (`LVM`, `MDD`, too).
+//! Output of atop for programs: `atop -P DSK 2`, or of its file `atop -r FILE -P DSK` (`LVM`,
+//! `MDD`, too).
 //!
 //! Source: its manual page, and its output of version 2.8. A line is the label, host, seconds since 1970,
 //! date, time, length of the interval in seconds, name, milliseconds busy, reads, their sectors, writes,

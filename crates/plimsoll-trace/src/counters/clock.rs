@@ -33,7 +33,7 @@ impl DateOrder {
     const BOTH: [DateOrder; 2] = [DateOrder::MonthFirst, DateOrder::DayFirst];
 }
 
-/// What the dates of a recording say of their order.
+/// Evidence in the dates of a recording for the order of day and month.
 #[derive(Debug, Default)]
 pub(super) struct DateEvidence {
     /// Known before.
@@ -93,7 +93,7 @@ const EPOCH_DIGITS_MIN: usize = 10;
 /// Of a line that is searched for a time.
 const WORDS_MAX: usize = 12;
 
-/// What was found of a time so far.
+/// Fields of a time found so far.
 #[derive(Debug, Default)]
 struct TimestampFields {
     year: Option<i16>,
@@ -151,7 +151,7 @@ pub(super) fn month(name: &[u8]) -> Option<u64> {
     found.map(|(number, _)| number)
 }
 
-/// What East Asian locales print beside the numbers of a time, and what stands for it.
+/// Units that East Asian locales print beside the numbers of a time, and their replacements.
 const UNITS: [(&str, &str); 20] = [
     ("年", "-"),
     ("月", "-"),

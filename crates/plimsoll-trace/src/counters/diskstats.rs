@@ -82,7 +82,7 @@ const NUMBERS_MAX: usize = 17;
 /// As many as kernels print: of the first, with discards, with flushes.
 const NUMBERS: [usize; 3] = [11, 15, NUMBERS_MAX];
 
-/// What a number behind the name is: its place, the figure, base units of one.
+/// Numbers behind the name: place, figure, base units of one.
 const FIGURES: [(usize, DiskMetric, f64); 14] = [
     (0, Reads, 1.0),
     (1, ReadMerges, 1.0),
@@ -100,8 +100,8 @@ const FIGURES: [(usize, DiskMetric, f64); 14] = [
     (15, Flushes, 1.0),
 ];
 
-/// What one reading of `/proc/diskstats` says of every device, in the kernel's order; `None` for a
-/// text in which a line is none of a device.
+/// Counters of every device in one reading of `/proc/diskstats`, in the kernel's order; `None` for
+/// a text with a line that is not of a device.
 #[must_use]
 pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
     let found = lines(text).filter(|line| !line.trim_ascii().is_empty());

@@ -246,7 +246,8 @@ impl FillingColumn {
         true
     }
 
-    /// What was counted between two instants that are told, so that none is laid at the end of another.
+    /// Amount counted between two instants that the source names. Its interval is never moved to
+    /// the end of the one before.
     fn sum(&mut self, (from, at): (u64, u64), difference: f64) -> bool {
         if at <= from || self.last.is_some_and(|last| from < last) {
             return false;

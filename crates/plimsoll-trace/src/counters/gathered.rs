@@ -15,7 +15,7 @@ use crate::targets::TARGETS_MAX;
 /// Most samples of one recording: 256 MiB of them.
 const SAMPLES_MAX: usize = 16 << 20;
 
-/// What the values of a series are.
+/// Metric and unit of the values of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct GatheredFigure {
     pub(super) metric: DiskMetric,

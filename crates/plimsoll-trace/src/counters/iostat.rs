@@ -42,7 +42,7 @@ struct IostatText {
     header: Option<TableHeader>,
     /// Headers of this report so far.
     seen: Vec<TableHeader>,
-    /// What stood before the next report: its time.
+    /// Time that stood before the next report.
     time: Option<u64>,
     /// The time before the last line, where each has one.
     stamp: Vec<u8>,
@@ -151,7 +151,7 @@ impl IostatText {
     }
 }
 
-/// What stands above the names of columns, or above other tables.
+/// Whether a line is a heading above the names of columns, or above other tables.
 fn is_heading(line: &[u8]) -> bool {
     let mut words = words(line);
     match words.next() {

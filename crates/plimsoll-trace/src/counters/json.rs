@@ -51,7 +51,7 @@ enum JsonToken<'a> {
     Text(&'a [u8]),
     /// A number, `true`, `false` or `null`.
     Plain(&'a [u8]),
-    /// What cannot be in JSON.
+    /// Text that cannot be in JSON.
     Wrong,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the columns of the programs mean, and the rates that follow from a row of them.
+//! Meaning of the columns of the programs, and the rates that follow from a row of them.
 
 use crate::series::DiskMetric;
 use DiskMetric::{
@@ -7,7 +7,7 @@ use DiskMetric::{
     ReadBytes, ReadMerges, ReadTime, Reads, TotalTime, WriteBytes, WriteMerges, WriteTime, Writes,
 };
 
-/// What a column is.
+/// Meaning of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ColumnMeaning {
     /// Per second, in this many base units.
@@ -26,7 +26,7 @@ const SECTOR: f64 = 512.0;
 const PERCENT: f64 = 0.01;
 const MILLI: f64 = 0.001;
 
-/// What one line says of one disk.
+/// Values of one disk in one line, with their meaning.
 pub(super) type DiskRowValues = Vec<(ColumnMeaning, f64)>;
 
 /// A column of iostat or sadf, of any version since 9, as text or JSON. Source: their manual pages.

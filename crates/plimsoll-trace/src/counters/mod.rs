@@ -128,7 +128,7 @@ impl std::fmt::Debug for CounterFile {
     }
 }
 
-/// What the first pass collects.
+/// Disks, clocks, time span and metrics that the first pass collects.
 #[derive(Debug, Default)]
 struct CounterSurvey {
     disks: DeviceNameTable,
@@ -200,7 +200,7 @@ pub(crate) fn is_one(input: &RecordingInput) -> bool {
     format(input).is_some()
 }
 
-/// What the formats are called.
+/// Names of the formats.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)
 }
@@ -247,7 +247,7 @@ impl CounterFile {
         let understood = told.wrong.finish(&name, survey.span.is_none());
         let mut warnings = told.warnings;
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
-            // What the format says is missing is more helpful than that nothing was found.
+            // Warnings of the format about missing data help more than that nothing was found.
             return Err(match (told.damage, warnings.pop(), understood) {
                 (Some(damage), ..) => damage.into(),
                 (None, None, Err(error)) => error,
@@ -321,7 +321,7 @@ impl CounterSurvey {
         if told.damage.is_none() {
             let mut losses = input.losses();
             losses.retain(|loss| !told.warnings.contains(loss));
-            // What a format says comes last: it is the reason where nothing is found.
+            // Warnings of a format come last: the last one is the reason where nothing is found.
             told.warnings.splice(0..0, losses);
         }
         Ok((told, survey))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What systems of monitoring call the counters of disks, and which disk and machine their labels name.
+//! Names of the counters of disks in monitoring systems, and the labels that name disk and machine.
 //!
 //! Sources: `collector/diskstats_linux.go` of node_exporter, the metrics that windows_exporter's pull request
 //! 1498 prints, `metrics/testdata/prometheus_metrics` of cAdvisor, the example of Telegraf's
@@ -166,7 +166,7 @@ fn first<'a>(wanted: &[&str], labels: &'a SeriesLabels) -> Option<&'a str> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MonitoredSeries {
     place: GatheredPlace,
-    /// What a value is multiplied by.
+    /// Factor that a value is multiplied by.
     scale: f64,
     /// Its values are whole numbers that never fall below 0.
     is_count: bool,
@@ -184,7 +184,7 @@ pub(super) struct MonitoredSamples {
 }
 
 impl MonitoredSamples {
-    /// What a name and labels say; `None` for anything but a figure of one disk.
+    /// Series of a name and labels; `None` for anything but a figure of one disk.
     pub(super) fn series(&mut self, name: &str, labels: &SeriesLabels) -> Option<MonitoredSeries> {
         let mut families = FAMILIES.iter();
         let Some((family, (metric, unit))) =

@@ -30,7 +30,7 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 const NO_TIME: &str = "no time comes before it; print date +%s.%N before each copy";
 const INCOMPLETE: &str = "a copy of a mount lacks counts of reads or writes, or has them twice, and was left out: \
                           parts of the file are missing";
-/// What is read of which line: the place of its number, the figure, base units of one.
+/// Figures that are read: line, place of the number in it, metric, base units of one.
 const FIGURES: [(&[u8], usize, DiskMetric, f64); 6] = [
     (b"bytes:", 4, ReadBytes, 1.0),
     (b"bytes:", 5, WriteBytes, 1.0),

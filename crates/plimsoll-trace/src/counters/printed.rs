@@ -7,11 +7,11 @@
 use super::meaning::{ColumnMeaning, DiskRowValues, human, of_printed};
 use crate::text::words;
 
-/// What programs call the column of devices.
+/// Names of the column of devices in the output of programs.
 const DEVICES: [&[u8]; 6] = [b"Device", b"Device:", b"device", b"pool", b"Name", b"#Name"];
-/// What sar calls it, behind a time.
+/// Name of the column of devices in sar, behind a time.
 const OF_SAR: [&[u8]; 1] = [b"DEV"];
-/// What stands before it where every line has its time (collectl).
+/// Columns before the device where every line has its time (collectl).
 const TIMES: [&[u8]; 3] = [b"#Date", b"#Time", b"Time"];
 /// The columns of `zpool iostat -H`, which names none.
 const POOL: &[u8] = b"pool alloc free read write read write";

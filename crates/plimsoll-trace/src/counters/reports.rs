@@ -8,7 +8,7 @@ use super::meaning::DiskRowValues;
 use crate::targets::TARGETS_MAX;
 
 const SECOND: u64 = 1_000_000_000;
-/// What is said of reports without times.
+/// Warning about reports without times.
 const NO_TIMES: &str = "its reports have no times in a known format: every report counts as one \
                         second, and rates are right but durations are not; record it with \
                         S_TIME_FORMAT=ISO iostat -xt 1, zpool iostat -T u or collectl -oD";
@@ -86,7 +86,7 @@ impl PrintedReports {
         place.is_some_and(|place| self.disks[*place].is_here)
     }
 
-    /// What this report says of a disk, or a part of that.
+    /// Values of a disk in this report, or a part of them.
     pub(super) fn row(&mut self, name: &[u8], row: DiskRowValues) {
         if name.starts_with(b" ") {
             self.has_groups = true;

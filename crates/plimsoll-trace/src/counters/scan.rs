@@ -23,7 +23,7 @@ pub(super) enum CounterSemantics {
     Sums { from_unix_ns: u64 },
 }
 
-/// What a row says of one disk.
+/// Values of one disk in a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CounterRow<'a> {
     pub(super) disk: &'a [u8],
@@ -33,7 +33,7 @@ pub(super) struct CounterRow<'a> {
     pub(super) values: &'a [(DiskMetric, f64, f64)],
 }
 
-/// What a scan finds.
+/// Event of a scan.
 pub(super) enum CounterScanEvent<'a> {
     /// Figures of a disk.
     Row(CounterRow<'a>),
@@ -41,7 +41,7 @@ pub(super) enum CounterScanEvent<'a> {
     Gap,
 }
 
-/// What a scan says of the recording as a whole.
+/// Properties of the recording as a whole, found by a scan.
 #[derive(Debug, Default)]
 pub(super) struct CounterScanSummary {
     pub(super) host: String,
@@ -54,7 +54,7 @@ pub(super) struct CounterScanSummary {
     /// Times stood in it without a date, or none at all.
     pub(super) lacks_date: bool,
     pub(super) dates: DateEvidence,
-    /// What devices are made of, where more than their names says it.
+    /// Kinds of devices, where more than their names tells it.
     pub(super) layers: BTreeMap<String, DeviceKind>,
     pub(super) damage: Option<RecordingDamage>,
     pub(super) warnings: Vec<String>,

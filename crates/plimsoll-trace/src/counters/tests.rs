@@ -132,7 +132,7 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-/// What programs wrote on one machine (`tests/integration/programs.rs`).
+/// Output of programs on one machine (`tests/integration/programs.rs`).
 macro_rules! written {
     ($name:literal) => {
         include_str!(concat!("../../tests/fixtures/programs/", $name))

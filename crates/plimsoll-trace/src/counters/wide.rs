@@ -82,7 +82,7 @@ fn is_pdh(line: &[u8]) -> bool {
     is(b"(PDH-CSV 4.0)") || is(b"(PDH-TSV 4.0)")
 }
 
-/// What parts the columns: what stands behind the first, whose name is in brackets.
+/// Separator of the columns: the character behind the first column, whose name is in brackets.
 fn separator(header: &[u8]) -> u8 {
     let is_one = |byte: &&u8| b"\t;,".contains(byte);
     *header.iter().find(is_one).unwrap_or(&b',')
@@ -192,7 +192,7 @@ fn column(path: &str) -> Option<(&str, &str, DeviceKind, ColumnMeaning)> {
     let (object, instance) = object.split_once('(')?;
     let mut objects = OBJECTS.iter();
     let (_, layer) = objects.find(|(known, _)| is_named(known, object))?;
-    // What adds several of them up is left out.
+    // Totals of several instances are left out.
     if instance.eq_ignore_ascii_case("_Total") {
         return None;
     }

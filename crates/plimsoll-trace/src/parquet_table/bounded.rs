@@ -200,7 +200,8 @@ impl BoundedPages {
                 false => return Ok(page),
             },
         };
-        // What says which values are there is never compressed in such a page; no value needs no bytes.
+        // Levels, which say which values are present, are never compressed in such a page; a page
+        // without values needs no further bytes.
         let Some((levels, packed)) = bytes.split_at_checked(levels) else {
             return Err(damaged("a page is shorter than it says"));
         };

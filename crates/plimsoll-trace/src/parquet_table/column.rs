@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::bounded::{BoundedFile, BoundedPages, damaged};
 
-/// What stands in a cell.
+/// Value of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ParquetCellValue {
     Nothing,
@@ -209,7 +209,7 @@ impl TableColumn {
         })
     }
 
-    /// What stands in the next so many rows. Times are in nanoseconds.
+    /// Values of the next `rows` rows. Times are in nanoseconds.
     pub(super) fn read(&mut self, rows: usize) -> Result<&[ParquetCellValue]> {
         let how = (rows, self.number, self.has_gaps);
         let (unit, told) = (self.unit, &mut self.told);

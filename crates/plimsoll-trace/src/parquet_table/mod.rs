@@ -69,7 +69,7 @@ impl ParquetTable {
         })
     }
 
-    /// What the file says of itself.
+    /// Metadata of the file.
     pub(crate) fn about(&self) -> &FileMetaData {
         self.about.file_metadata()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was recorded of disks, out of the samples of an archive's parts.
+//! Figures of disks, out of the samples of an archive's parts.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct PcpLastSample {
     from: PcpSampleOrigin,
 }
 
-/// What must be the same of two samples that are to be compared.
+/// Origin of a sample, which two samples must share to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PcpSampleOrigin {
     /// How often the recording was interrupted before.

@@ -22,7 +22,7 @@ pub(super) const COMPRESSED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", 
 /// A file of an archive.
 #[derive(Debug, Clone)]
 pub(super) struct PcpFile {
-    /// What it is called in messages.
+    /// Name of the file in messages.
     pub(super) name: String,
     content: PcpFileContent,
 }

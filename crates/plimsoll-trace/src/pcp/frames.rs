@@ -68,7 +68,7 @@ pub(super) struct PcpFrame<'a> {
 }
 
 impl PcpFrame<'_> {
-    /// What lies before the trailing length.
+    /// Bytes before the trailing length.
     pub(super) fn payload(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - 4]
     }

@@ -95,7 +95,7 @@ impl PcpVersion {
     }
 }
 
-/// What an archive says of itself.
+/// Properties of an archive in its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PcpLabel {
     /// Version of the format.

@@ -36,7 +36,7 @@ impl<'a> PcpRecord<'a> {
         4 + version.stamp_bytes() + 4 + 4
     }
 
-    /// What a frame of at least [`PcpRecord::bytes_min`] holds.
+    /// Record in a frame of at least [`PcpRecord::bytes_min`].
     pub(super) fn read(frame: PcpFrame<'a>, version: PcpVersion) -> Result<Self, RecordingDamage> {
         let at_unix_ns = version.unix_ns(frame.bytes, 4);
         let sets_at = 4 + version.stamp_bytes() + 4;
@@ -182,7 +182,7 @@ impl<'a> PcpValueSet<'a> {
         self.record.frame.damage(what)
     }
 
-    /// What lies behind the sets at this place.
+    /// Block behind the sets at this place.
     fn block(&self, word: u32) -> Option<&'a [u8]> {
         let at = index(word).checked_mul(4)?.checked_sub(8)?;
         if at < self.record.sets_at {
@@ -218,7 +218,7 @@ pub(super) enum PcpNumber {
     Real(f64),
 }
 
-/// What lies where a value should be.
+/// Value of a metric, or nonsense in its place.
 #[derive(Debug, Clone, Copy)]
 enum PcpRecordValue {
     Number(PcpNumber),

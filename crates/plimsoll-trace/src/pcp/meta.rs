@@ -109,7 +109,7 @@ impl PcpUnits {
     }
 }
 
-/// What a metric is.
+/// Description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PcpMetricDesc {
     pub(super) metric: u32,
@@ -236,7 +236,7 @@ impl PcpMetadata {
         )))
     }
 
-    /// What is known of a metric: more than one description when its id changed on the way.
+    /// Descriptions of a metric: more than one when its id changed on the way.
     pub(super) fn descriptions(&self, name: &str) -> &[PcpMetricDesc] {
         let known = self.descriptions.get(name.as_bytes());
         known.map_or(&[], Vec::as_slice)
@@ -299,7 +299,7 @@ pub(super) struct PcpInstanceDomain {
 /// The number that stands for no instance.
 const NO_INSTANCE: i32 = -1;
 
-/// What instances there were from an instant on.
+/// List of instances from an instant on.
 #[derive(Debug)]
 struct PcpInstanceList {
     since_unix_ns: u64,
@@ -307,7 +307,7 @@ struct PcpInstanceList {
     entries: Vec<PcpInstanceEntry>,
 }
 
-/// What a list says.
+/// Kind of a list of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PcpListKind {
     /// All instances: those that are not in it went.
@@ -319,7 +319,7 @@ enum PcpListKind {
 /// An instance, and the bytes that begin with its name; no bytes when the instance went.
 type PcpRawInstance<'a> = (i32, Option<&'a [u8]>);
 
-/// What {count, ids…, name offsets…, names} says, and whether ids and offsets are there as a
+/// Instances in {count, ids…, name offsets…, names}, and whether ids and offsets are there as a
 /// whole; an instance whose name is not there is `None`.
 fn pairs(
     body: &[u8],
@@ -428,8 +428,8 @@ pub(super) struct PcpInstanceCursor<'a> {
     next: Option<&'a PcpInstanceList>,
     started: bool,
     now: BTreeMap<i32, u32>,
-    /// What was answered since the last list, in order: a record asks for the same instances of one
-    /// metric after the other.
+    /// Answers since the last list, in order: a record asks for the same instances of one metric
+    /// after the other.
     asked: Vec<(i32, Option<u32>)>,
     /// Place in it behind the last answer.
     at: usize,

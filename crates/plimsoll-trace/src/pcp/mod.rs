@@ -232,7 +232,7 @@ fn devices(parts: &[PcpArchivePart]) -> Vec<PcpDevice> {
     devices
 }
 
-/// What a PCP archive contains of a disk.
+/// Capabilities of a PCP archive for a disk.
 fn carries(version: PcpVersion) -> RecordingCapabilities {
     RecordingCapabilities {
         arrivals: RecordingDetail::Mean,
@@ -247,7 +247,7 @@ fn carries(version: PcpVersion) -> RecordingCapabilities {
     }
 }
 
-/// What kind of recording it is, for provenance.
+/// Kind of the recording, for provenance.
 fn format(parts: &[PcpArchivePart], version: PcpVersion) -> String {
     let version = version.number();
     match parts.len() {

@@ -36,7 +36,7 @@ pub(super) struct PcpMetricSlot {
     pub(super) description: PcpMetricDesc,
 }
 
-/// What the volumes say, in their order.
+/// Events of the volumes, in their order.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PcpVolumeEvent {
     /// The recording was interrupted.
@@ -75,7 +75,7 @@ pub(super) struct PcpArchivePart {
     pub(super) warnings: Vec<String>,
 }
 
-/// What a pass over the volumes found out.
+/// Results of a pass over the volumes.
 #[derive(Debug, Default)]
 struct Pass {
     times: Option<(u64, u64)>,
@@ -232,7 +232,7 @@ impl PcpArchivePart {
         let mut pass = Pass::default();
         let mut expected = self.volumes.first().map_or(0, |(number, _)| *number);
         for (number, source) in &self.volumes {
-            // What a missing volume held is unknown.
+            // Contents of a missing volume are unknown.
             if *number != expected {
                 hear(PcpVolumeEvent::Mark);
             }
@@ -342,7 +342,7 @@ impl PcpArchivePart {
     }
 }
 
-/// What a metric of an archive is to us.
+/// Use of a metric of an archive.
 #[derive(Debug, Clone, Copy)]
 enum Meant {
     /// The figure of this slot.
@@ -411,7 +411,7 @@ impl PcpMetricSlot {
     }
 }
 
-/// What all disks together are called, of which nothing else was recorded.
+/// Name of all disks together, where nothing else was recorded.
 const ALL_DISKS: &str = "all disks";
 
 fn is_disk_metric(name: &[u8]) -> bool {

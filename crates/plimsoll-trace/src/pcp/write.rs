@@ -32,7 +32,7 @@ const NO_INSTANCE: u32 = u32::MAX;
 /// The domain of a metric that has none.
 const NO_DOMAIN: u32 = u32::MAX;
 
-/// What the labels of an archive say, and how long its volumes may get.
+/// Fields in the labels of an archive, and the length of its volumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PcpWriterOptions {
     /// Host that is recorded, at most 255 bytes.

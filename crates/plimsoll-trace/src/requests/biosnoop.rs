@@ -116,7 +116,7 @@ struct Snoop {
 impl TraceRowParser for Snoop {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str> {
         let Some(layout) = self.layout else {
-            // What stands before the header is the tracer's talk.
+            // Lines before the header are messages of the tracer.
             self.layout = BiosnoopLayout::of(line);
             return Ok(None);
         };
@@ -142,7 +142,7 @@ impl TraceRowParser for Snoop {
                 let millis = |text| nanos(text, 1_000).ok_or("its latency is not a number");
                 let mut took_ns = millis(at(0))?;
                 if let Some(queued) = queued {
-                    // What was never queued has -1 there.
+                    // Requests that were never queued have -1 there.
                     took_ns = match at(queued) {
                         text if text.starts_with(b"-1") => took_ns,
                         text => took_ns.saturating_add(millis(text)?),

@@ -46,7 +46,7 @@ pub(super) const CARRIES: RecordingCapabilities = RecordingCapabilities {
     ..TIMED
 };
 
-/// What is wrong with a trace of completions.
+/// Fault of a trace that has only completions.
 pub(super) const ONLY_ENDS: &str = "it has only the ends of requests (C); record when they were \
                                     queued, too (Q): blktrace without -a complete";
 /// Lines of one call.
@@ -151,7 +151,7 @@ fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
     }))
 }
 
-/// What an action letter means here; `None` for those that do not matter.
+/// Action of a letter; `None` for letters that do not matter.
 fn action_of(action: &[u8]) -> Result<Option<BlockEventAction>, &'static str> {
     Ok(Some(match action {
         b"Q" => BlockEventAction::Queued,
@@ -169,8 +169,8 @@ fn are_flags(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_uppercase)
 }
 
-/// What `rwbs` flags say a request does: `WS`, `RA`, `FWFS`, `D`. `None` for what moves no data and
-/// flushes nothing, and for what are no flags.
+/// Operation that `rwbs` flags describe: `WS`, `RA`, `FWFS`, `D`. `None` for a request that moves
+/// no data and flushes nothing, and for text that is no flags.
 pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<OpKind> {
     if !are_flags(flags) {
         return None;

@@ -73,7 +73,7 @@ struct FioIologParser {
     waited_ns: u64,
     /// The latest time so far.
     last_ns: u64,
-    /// What the times of a run count from: fio appends to a log that is there, and counts anew.
+    /// Origin of the times of a run: fio appends to an existing log, and counts anew.
     begin_ns: u64,
     /// Runs whose header was met.
     runs: u64,

@@ -30,7 +30,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     },
 };
 
-/// What a log of the same columns is of, by the name that fio gave it.
+/// Quantity in a log of the same columns, by the name that fio gave it.
 fn other_log(name: &str) -> Option<&'static str> {
     const OTHERS: [(&str, &str); 3] = [
         ("_bw.", "bandwidth"),

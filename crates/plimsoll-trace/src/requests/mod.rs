@@ -158,7 +158,7 @@ pub(crate) fn has_files(base: &Path) -> bool {
     !blktrace::files_of(base).is_empty()
 }
 
-/// What the formats are called.
+/// Names of the formats.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)
 }

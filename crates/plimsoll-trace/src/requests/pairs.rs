@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happened to requests, put together to requests with a start and an end.
+//! Events of requests, put together to requests with a start and an end.
 //!
 //! A block layer reports events: a request was queued, cut, given to the device, completed. What was
 //! queued as one may complete in pieces, and neighbours that were merged complete as one; so each
@@ -39,7 +39,7 @@ const LONG_MIN_NS: u64 = 20_000_000;
 /// Weight of the mean over the next time.
 const MEAN_WEIGHT: u64 = 64;
 
-/// What happened.
+/// Action of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEventAction {
     /// The block layer got it.
@@ -52,7 +52,7 @@ pub(super) enum BlockEventAction {
     Completed,
 }
 
-/// What happened to a request or a part of it.
+/// Event of a request or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockEvent {
     /// When, on the source's clock.
@@ -64,7 +64,7 @@ pub(super) struct BlockEvent {
     pub(super) bytes: u32,
 }
 
-/// What must agree for a completion to be that of a piece.
+/// Key that must agree for a completion to be that of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     sector: u64,

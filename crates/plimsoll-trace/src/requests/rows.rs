@@ -23,7 +23,7 @@ use crate::text;
 const BATCH: usize = 4096;
 /// Requests among which the earliest start is looked for: as many as are held to put them in order.
 const FIRST: usize = 1 << 16;
-/// What is wrong with a line that names one device too many.
+/// Fault of a line that names one device too many.
 pub(super) const TOO_MANY_TARGETS: &str = "its device is one too many, or has too long a name";
 
 /// A line as its format understands it.
@@ -41,7 +41,7 @@ pub(super) struct TraceRow<'a> {
 /// A format of one request for each line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowFormat {
-    /// What people call it, with its version.
+    /// Name of the format, with its version.
     pub(super) name: &'static str,
     pub(super) carries: RecordingCapabilities,
     /// Nanoseconds from 1970 to the zero of its clock, when its clock has one; they may be negative.
@@ -76,7 +76,7 @@ impl TraceOrigin {
         }
     }
 
-    /// What is to be said of it at the end, once.
+    /// Sentence about requests before the origin, told once at the end.
     pub(super) fn sentence(&mut self) -> Option<String> {
         let early = std::mem::take(&mut self.early);
         (early > 0).then(|| {
@@ -90,7 +90,7 @@ pub(super) trait TraceRowParser {
     /// The request of a line; `Ok(None)` for one that holds none, such as a header.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str>;
 
-    /// What the reader should know of the file, once it was read.
+    /// Notes on the file for the reader, once it was read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -125,8 +125,8 @@ impl<P: TraceRowParser + 'static> TraceRowReader<P> {
         parse: P,
     ) -> Result<Box<dyn TraceSource>, TraceError> {
         let mut carries = format.carries;
-        // What is in order mostly, as a format says, is put in order all the same: that costs a
-        // comparison each.
+        // Rows that are mostly in order, as a format declares, are put in order all the same: that
+        // costs a comparison each.
         if carries.order == TraceOrder::Started {
             carries.order = TraceOrder::Mixed;
         }

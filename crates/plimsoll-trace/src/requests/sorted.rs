@@ -21,7 +21,7 @@ const BATCH: usize = 4096;
 pub struct TraceSorter<R> {
     inner: R,
     about: RecordingInfo,
-    /// What was read: `held[given..]` are held, in the order of their starts.
+    /// Requests that were read: `held[given..]` are held, in the order of their starts.
     held: Vec<TraceRequest>,
     given: usize,
     has_more: bool,

@@ -27,7 +27,7 @@ const RECORD_BYTES: usize = 32;
 const UNKNOWN: u64 = u64::MAX;
 /// The kind of a record that says how many events were lost.
 const LOST: u8 = 255;
-/// What a record's kind means: a place in this list.
+/// Kinds of records: the kind in a record is a place in this list.
 pub(super) const KINDS: [(OpKind, &str); 4] = [
     (OpKind::Read, "read"),
     (OpKind::Write, "write"),

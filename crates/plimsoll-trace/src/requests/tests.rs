@@ -56,7 +56,7 @@ fn read_all(format: &TraceFormat, bytes: &[u8]) {
         match reader.read(&mut found) {
             Ok(true) => {}
             Ok(false) => {
-                // What is compressed inside may become some 1,000 times as long, 32 bytes a request.
+                // Compressed contents may become some 1,000 times as long, 32 bytes a request.
                 let packed = if format.name == darshan::LOG.name {
                     33
                 } else {

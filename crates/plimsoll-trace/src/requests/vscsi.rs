@@ -105,7 +105,7 @@ struct VscsiReader {
     passed_over: BTreeMap<u16, u64>,
 }
 
-/// What a record holds.
+/// Content of a record.
 enum VscsiRecord {
     /// A request, its start on the source's clock.
     Request(TraceRequest),
@@ -149,7 +149,7 @@ fn decode(version: VscsiVersion, record: &[u8]) -> Result<VscsiRecord, &'static 
     })
 }
 
-/// What a SCSI operation code does. Source: SBC-4, table of commands.
+/// Operation of a SCSI operation code. Source: SBC-4, table of commands.
 fn kind(command: u16) -> Option<OpKind> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(OpKind::Read),

@@ -35,7 +35,7 @@ fn json(rows: &[[String; 4]]) -> String {
     rows.iter().map(object).collect()
 }
 
-/// What is counted of the figures, and what is said: warnings, damage, or why it is refused.
+/// Figures that count, and messages: warnings, damage, or the reason of a refusal.
 fn read(text: &[u8]) -> ([f64; 3], String) {
     let file = match CounterFile::from_bytes("sda.csv", text.to_vec()) {
         Ok(file) => file,

@@ -72,7 +72,7 @@ fn printed(program: &str, args: &[&str]) -> Option<String> {
 /// By metric and disk: both averages, and their unit.
 type Printed = BTreeMap<(String, String), ([f64; 2], f64)>;
 
-/// What pmlogsummary prints.
+/// Figures that pmlogsummary prints.
 fn summary(base: &Path) -> Option<Printed> {
     let of = |metrics| printed("pmlogsummary", &["-b", "-p6", base.to_str()?, metrics]);
     let mut text = of("disk.dev")?;

@@ -30,7 +30,7 @@ fn opened(text: &str) -> (tempfile::NamedTempFile, Box<dyn CounterSource>) {
     }
 }
 
-/// What one line says of the device, found by hand: operations and KiB written per second.
+/// Rates of the device in one line, found by hand: operations and KiB written per second.
 type ByHand = fn(&[&str]) -> Option<[f64; 2]>;
 
 fn number(word: &str) -> f64 {
@@ -187,7 +187,7 @@ fn kernel(device: &str) -> Vec<(f64, [f64; 4])> {
     found
 }
 
-/// What it had counted at an instant, between two of its samples.
+/// Counters of the kernel at an instant, interpolated between two of its samples.
 fn at(kernel: &[(f64, [f64; 4])], second: f64) -> [f64; 4] {
     let after = kernel.iter().position(|(at, _)| *at >= second).unwrap();
     let ((t0, a), (t1, b)) = (kernel[after - 1], kernel[after]);
@@ -232,7 +232,7 @@ fn programs_that_record_one_load_agree_with_the_kernel() {
             ]
         };
         let (least, most) = (rise(from + 1.0, to - 1.0), rise(from - 1.0, to + 1.0));
-        // What is printed without decimals is off by up to a half, for each of two figures.
+        // Figures printed without decimals are off by up to a half, for each of two figures.
         let half = if name.starts_with("collectl") {
             to - from
         } else {

@@ -128,7 +128,7 @@ fn rows() -> Vec<(&'static str, Vec<u8>)> {
         .into()
 }
 
-/// What is no row for each request.
+/// Formats that have no row for each request.
 fn others() -> [(&'static str, Vec<u8>); 2] {
     let printed = text("", |t, n| {
         let (at, sector) = (n as f64 * 1e-5, place(n));

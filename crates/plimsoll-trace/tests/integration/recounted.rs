@@ -125,7 +125,7 @@ fn tencent(text: &str) -> Vec<CountedRequest> {
     text.lines().map(row).collect()
 }
 
-/// What was queued; ends are found by pairing, which is no matter of columns.
+/// Queued requests; ends are found by pairing, which is no matter of columns.
 fn blkparse(text: &str) -> Vec<CountedRequest> {
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -197,7 +197,7 @@ fn blktrace(bytes: &[u8]) -> Vec<CountedRequest> {
     found
 }
 
-/// What this program reads, without ends where the other reader has none.
+/// Requests that this program reads, without ends where the other reader has none.
 fn ours(path: &Path, has_ends: bool) -> Vec<CountedRequest> {
     let Ok(OpenRecording::Requests(mut requests)) = plimsoll_trace::open(path) else {
         panic!("{} is of requests", path.display());
@@ -235,7 +235,7 @@ enum CountingReader {
 
 use CountingReader::{Bytes, Text};
 
-/// What is opened, the files that hold it, who reads them here, and whether that one knows ends.
+/// Trace to open, the files that hold it, its reader here, and whether that reader knows ends.
 const TRACES: [(&str, &[&str], CountingReader, bool); 9] = [
     ("msr/msr-cambridge1-sample.csv", &[""], Text(msr), true),
     (

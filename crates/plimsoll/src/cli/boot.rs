@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
+//! Command of the workload `boot`: it makes a machine with its disks in a folder, and boots it.
 
 use plimsoll_classics::boot;
 use plimsoll_console::context;

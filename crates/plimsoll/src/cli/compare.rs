@@ -138,7 +138,7 @@ pub(super) struct CompareArgs {
     dry_run: bool,
 }
 
-/// What is to be compared: what the command line says, or a campaign file.
+/// Campaign to compare, from the command line or a campaign file.
 struct ComparedCampaign {
     targets: Vec<String>,
     variants: Vec<WorkloadVariant>,
@@ -247,7 +247,7 @@ fn exit_code(results: &RunFolderContents, fail_on: Option<&str>) -> CliResult {
     let any = |verdict| counted.clone().any(|c| c.verdict == verdict);
     let others = results.trials.iter().filter_map(|t| t.others.as_ref());
     let is_disturbed = NeighbourUse::of_all(others).is_some_and(|all| all.decides().is_some());
-    // What noise decided accuses nobody.
+    // Verdicts that noise decided blame no system.
     let is_noise =
         |c: &ArmComparison| is_disturbed && c.base_is_overloaded() && c.arm_is_overloaded();
     let mut true_verdicts = counted.clone().filter(|c| !is_noise(c));

@@ -25,7 +25,7 @@ const RULES: [(&str, StoppingRule); 3] = [
 /// The largest effect that may be asked for: ten times as much.
 const EFFECT_MAX: f64 = 10.0;
 
-/// What blocks are to reach.
+/// Effect that blocks must find, and the rule that ends them.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct BlockDesignArgs {
     /// Find a true difference of this size in four of five runs, such as 5% or 0.05.
@@ -47,7 +47,7 @@ pub(super) struct BlockDesignArgs {
     stopping: Option<StoppingRule>,
 }
 
-/// What the user set, of which a design is made.
+/// Trial settings that the user gave, from which a design is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GivenTrials {
     pub(super) blocks: Option<u32>,
@@ -62,9 +62,9 @@ pub(super) struct GivenTrials {
 #[derive(Debug, Clone, Default)]
 pub(super) struct BlockDesignChoice {
     pub(super) rule: StoppingRule,
-    /// What the manifest says of it; `None` where their number is all.
+    /// Design as the manifest records it; `None` where only the number of blocks is set.
     pub(super) design: Option<BlockDesign>,
-    /// What a pilot is to find, if there is one.
+    /// Goal of the pilot, if there is one.
     pub(super) goal: Option<BlockDesignGoal>,
 }
 
@@ -94,7 +94,7 @@ impl BlockDesignArgs {
         }
     }
 
-    /// What follows from the options.
+    /// Design that follows from the options.
     pub(super) fn choice(&self, given: &GivenTrials) -> Result<BlockDesignChoice, CliError> {
         let rule = match (self.stopping, self.effect) {
             (Some(rule), _) => rule,
@@ -167,7 +167,7 @@ fn check_systems(given: &GivenTrials) -> Result<(), CliError> {
 }
 
 impl GivenTrials {
-    /// What no design changes.
+    /// Options that no design changes.
     fn options(&self) -> Vec<String> {
         let time = |name: &str, time: Nanos| format!("{name} {}", units::duration(time));
         let length = self.length.map(|length| time("--for", length));

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Alignment of requests that are drawn: the smallest that devices have. Recorded ones stay as they
 /// were.
 const DRAWN_ALIGN_BYTES: u32 = 512;
-/// What direct I/O asks of places and lengths at least.
+/// Least alignment of offsets and lengths that direct I/O requires.
 const SECTOR_BYTES: u64 = 512;
 /// Longest log that is written: its reader keeps it in memory.
 const OPERATIONS_MAX: usize = 20_000_000;
@@ -242,7 +242,7 @@ fn trace(workload: &Workload, args: &ExportArgs) -> Result<Vec<TraceAccess>, Cli
     }
 }
 
-/// What a log does not say of a workload.
+/// Properties of a workload that a log does not contain.
 fn losses(workload: &Workload, trace: &[TraceAccess]) -> Vec<String> {
     let mut losses = Vec::new();
     let is_cut = |request: &&TraceAccess| !request.at.0.is_multiple_of(1_000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model says beyond its intervals, as text: each fact with how it is known.
+//! Facts that a model states beyond its intervals, as text: each with how it is known.
 
 use std::fmt::Write;
 

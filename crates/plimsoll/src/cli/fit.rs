@@ -83,7 +83,7 @@ pub(super) struct FitArgs {
     json: bool,
 }
 
-/// What is said of a model beside its recording.
+/// Options that describe a model beside its recording.
 #[derive(Debug, clap::Args)]
 pub(super) struct ModelArgs {
     /// Name of the workload in reports (default: name of the output file, else of the recording).
@@ -111,7 +111,7 @@ pub(super) struct ModelOutput<'a> {
     pub(super) json: bool,
 }
 
-/// What a load is spread over when nobody says.
+/// Working set of a load where no option gives one.
 const WORKING_SET_BYTES: u64 = 1 << 30;
 
 /// Disks that are listed when none was chosen, those with the most requests first.
@@ -300,7 +300,7 @@ fn only_disk(counters: &dyn CounterSource) -> Result<String, CliError> {
     }
 }
 
-/// What is to be known of a disk whose load is that of others, seen again.
+/// Note on a disk whose load repeats the load of other disks.
 fn twice(counters: &dyn CounterSource, disk: &str) -> Option<String> {
     let DeviceChoices { disks, set_aside } = DeviceChoices::of(counters);
     let (_, layer) = set_aside.iter().find(|(name, _)| name == disk)?;
@@ -352,7 +352,7 @@ impl FitArgs {
 }
 
 impl ModelArgs {
-    /// What is declared and assumed before the recording is read.
+    /// Facts that are declared or assumed before the recording is read.
     fn facts(&self) -> Result<ModelFacts, CliError> {
         let mut facts = ModelFacts::assumed(self.working_set.unwrap_or(WORKING_SET_BYTES));
         let Some(text) = &self.declare else {

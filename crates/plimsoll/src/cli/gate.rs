@@ -50,8 +50,8 @@ const BLOCKS_MOST: u32 = 40;
 Exit codes: 0 no regression, 10 regression, 11 cannot tell; others: the gate itself is broken.
 docs/ci.md has the campaign file, and jobs for build servers.")]
 pub(super) struct GateArgs {
-    /// What the candidate is compared with: a target; with [build] a commit, branch or tag of the git
-    /// repository here, or a program or directory that is built already.
+    /// Reference that the candidate is compared with: a target; with [build] a commit, branch or
+    /// tag of the git repository here, or a program or directory that is built already.
     #[arg(long, value_name = "REFERENCE")]
     against: String,
     /// The candidate: a target; with [build] a program or directory that is built already (default: the
@@ -99,7 +99,7 @@ pub(super) struct GateArgs {
     dry_run: bool,
 }
 
-/// What is gated, from the command line or a campaign file.
+/// Plan of a gate, from the command line or a campaign file.
 struct GatePlan {
     /// The campaign file.
     file: Option<PathBuf>,
@@ -148,7 +148,7 @@ impl GatePlan {
         let (Some(file), Some(build)) = (&self.file, &self.build) else {
             return Ok(());
         };
-        // What cannot be read yet is looked at again before it is started.
+        // Workloads that cannot be read yet are checked again before they are started.
         let read = self.variants.iter();
         let read = read.filter_map(|one| asked(&one.text, None, args.shape.trust()).ok());
         let build = std::iter::once(build.command.clone());
@@ -163,7 +163,7 @@ impl GatePlan {
             .workloads
             .iter()
             .chain(self.variants.iter().map(|one| &one.text));
-        // What cannot be read is refused, with its place, when it is to be played.
+        // Workloads that cannot be read are refused, with their place, when they are to be played.
         let ends = texts.clone().any(|text| {
             asked(text, None, args.shape.trust())
                 .is_ok_and(|one| one.workload.ends_by_itself() || one.workload.metric().is_none())
@@ -260,7 +260,7 @@ fn builds(args: &GateArgs, build: &CampaignBuild) -> Result<[GateBuild; 2], CliE
     Ok([reference, candidate])
 }
 
-/// What would be built.
+/// Dry run: prints the planned build.
 fn show(args: &GateArgs, build: &CampaignBuild) -> ExitCode {
     let directory = args.directory.display();
     let candidate = args.candidate.as_deref().unwrap_or("the working directory");

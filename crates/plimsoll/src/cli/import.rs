@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 /// Largest file read.
 const FILE_MAX_BYTES: u64 = 256 << 20;
-/// What is said of things that no output contains.
+/// Text for values that no output contains.
 const UNKNOWN: &str = "not recorded";
 
 /// Convert output of other benchmark programs into a run folder, for report and comparison.
@@ -145,7 +145,7 @@ fn source(
     })
 }
 
-/// What a system is called: as its directory, or its file without what says how it is written.
+/// Name of a system: its directory, or its file without suffixes of format and compression.
 fn system_of(path: &Path) -> String {
     let name = |name: Option<&std::ffi::OsStr>| {
         name.map_or_else(|| "file".into(), |name| name.to_string_lossy().into_owned())

@@ -21,7 +21,7 @@ pub(super) struct SessionFiles {
 }
 
 impl SessionFiles {
-    /// What they are where nobody says.
+    /// Default sizes.
     const USUAL: SessionFiles = SessionFiles {
         block_bytes: 4 << 10,
         file_bytes: 16 << 20,
@@ -89,7 +89,7 @@ pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
     FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
 }
 
-/// What the systems are to be like, with this server where one is named and something is done to it.
+/// Conditions of the systems; a named server is the victim of those that act on a server.
 pub(super) fn conditions(
     kinds: &[StackConditionKind],
     victim: Option<&str>,
@@ -106,7 +106,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl FaultInjectionArgs {
-    /// What the systems are to be like, with this server where one is named.
+    /// Conditions of the systems, with the named server, if any, as their victim.
     pub(super) fn conditions(&self, kinds: &[StackConditionKind]) -> Vec<StackCondition> {
         conditions(kinds, self.victim.as_deref(), self.recovery_timeout)
     }
@@ -121,8 +121,8 @@ impl FaultInjectionArgs {
         self.repeat
     }
 
-    /// What is injected, each kind in trials of its own: these where none is named, with sessions of this
-    /// rate where none is given.
+    /// Faults to inject, each kind in trials of its own: `usual` where none is named, with sessions
+    /// at `rate` where none is given.
     pub(super) fn injections(
         &self,
         usual: &[FaultKind],

@@ -214,7 +214,7 @@ mod tests {
         assert!(count > 0);
     }
 
-    /// What ssh makes of our options where the user's configuration forwards all it can.
+    /// Options that ssh resolves from ours where the user's configuration forwards all it can.
     #[test]
     fn nothing_is_forwarded_whatever_the_configuration_of_ssh_says() {
         let place = tempfile::tempdir().unwrap();

@@ -70,7 +70,8 @@ pub(super) struct LoadLineArgs {
     /// End a search when its confidence interval is this narrow.
     #[arg(long, default_value = "5%", value_parser = fraction, value_name = "FRACTION")]
     width: f64,
-    /// What a target costs per hour, for the cost of a million operations at its load line. May be repeated.
+    /// Price of a target per hour, for the cost of a million operations at its load line. May be
+    /// repeated.
     #[arg(long = "cost", value_name = "TARGET=PRICE/h", value_parser = cost)]
     costs: Vec<(String, f64)>,
     /// Search while the systems are like this, each condition a row of its own: healthy, degraded (one

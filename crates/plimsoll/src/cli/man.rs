@@ -176,7 +176,7 @@ fn page_of(command: &Command) -> ManualPage {
     }
 }
 
-/// What the help says after the options: examples as they are typed, all else as notes.
+/// Help text after the options: examples as they are typed, all else as notes.
 fn after_help(roff: &mut String, help: &str) {
     let is_example = |paragraph: &&str| paragraph.starts_with("Example");
     let paragraphs = || help.split("\n\n").filter(|text| !text.trim().is_empty());

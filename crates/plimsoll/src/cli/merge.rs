@@ -87,7 +87,7 @@ pub(super) fn main(args: &MergeArgs) -> CliResult {
     super::fit::show(args.model.fit_pool(&pool, Some(path))?, &output)
 }
 
-/// What was read of parts.
+/// Results read from parts.
 #[derive(Default)]
 struct MergedParts {
     /// With the part whose settings all others must have.

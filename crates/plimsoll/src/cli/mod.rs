@@ -115,7 +115,7 @@ enum CliCommand {
     Offers(offers::OffersArgs),
 }
 
-/// What workloads that are programs start this program for, if it was.
+/// Helper of a workload that is a program, if this process was started as one.
 fn helper() -> Option<ExitCode> {
     let words: Vec<String> = std::env::args_os()
         .skip(1)

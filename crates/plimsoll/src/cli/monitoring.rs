@@ -23,7 +23,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a name of a recording begins with that is asked for.
+/// Prefix of the name of a recording that is queried from Prometheus.
 const SCHEME: &str = "prometheus:";
 /// Where the token is found.
 const TOKEN: &str = "PLIMSOLL_PROMETHEUS_TOKEN";
@@ -103,7 +103,7 @@ fn unwritten(error: &io::Error) -> CliError {
     )
 }
 
-/// What is asked for, and of whom.
+/// Query, and the server that it goes to.
 struct MonitoringQuestion {
     server: MonitoringOptions,
     /// Labels and what they must be.
@@ -297,7 +297,7 @@ fn parts(text: &str) -> Result<BTreeMap<String, String>, CliError> {
     Ok(labels)
 }
 
-/// What names the counters of disks with these labels.
+/// Selector of the counters of disks with these labels.
 fn selector(labels: &BTreeMap<String, String>) -> String {
     let names: Vec<String> = plimsoll_trace::counters::monitored_names().collect();
     let mut text = format!("{{__name__=~\"{}\"", names.join("|"));

@@ -25,7 +25,7 @@ use std::process::ExitCode;
   plimsoll new stack
   plimsoll new mapping disks.csv")]
 pub(super) struct NewArgs {
-    /// What the file is to describe.
+    /// Kind of file to write.
     #[arg(value_name = "campaign|workload|inventory|stack|mapping")]
     kind: NewFileKind,
     /// File to write (default: campaign.toml, workload.toml, lab.toml or stack.toml); of a mapping the
@@ -46,7 +46,7 @@ enum NewFileKind {
     Inventory,
     /// A storage system from commands of yours
     Stack,
-    /// What the columns of a table of counters are
+    /// Meanings of the columns of a table of counters
     Mapping,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `plimsoll-server` asks for: the choices of the forms of its page, as this program knows them; not in
-//! the help.
+//! Choices that `plimsoll-server` asks for: those of the forms of its page, as this program knows
+//! them; not in the help.
 
 use super::stack::list::{offered_layers, offered_stacks};
 use super::trust::TrustArgs;

@@ -64,7 +64,7 @@ impl PoolArgs {
         }
     }
 
-    /// What is asked of every recording.
+    /// Settings that apply to every recording.
     pub(super) fn settings(
         &self,
         from: &Option<String>,
@@ -195,7 +195,7 @@ pub(super) fn say_known(given: usize, counted: usize) {
     }
 }
 
-/// What is kept of a recording.
+/// Summary that is kept of a recording.
 fn summary(path: &Path, settings: &PoolSettings, skip: bool) -> Result<RecordingSummary, CliError> {
     let read = || {
         let recording = plimsoll_trace::open(path)?;

@@ -69,7 +69,7 @@ pub(super) struct ProfileArgs {
     json: bool,
 }
 
-/// What a partial result does not have.
+/// Options that `--partial` excludes.
 const PARTIAL_EXCLUDES: &[&str] = &[
     "output",
     "json",

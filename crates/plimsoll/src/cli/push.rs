@@ -32,7 +32,7 @@ pub(super) struct PushArgs {
     /// Trust the certificates in FILE (PEM) instead of those of this machine.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// What was measured, such as a commit or a release: series name it where they change.
+    /// Revision that was measured, such as a commit or a release: series name it where they change.
     #[arg(long, default_value = "", value_name = "TEXT")]
     revision: String,
     /// The system that all others are divided by, block by block (default: the first).

@@ -57,7 +57,7 @@ pub(super) fn main(args: &RazeArgs) -> CliResult {
     verdict(&done.left)
 }
 
-/// What carries our mark and stands in no journal, with what takes it away.
+/// Objects with our mark that no journal lists, each with the steps that remove it.
 fn lost(state: &StateDir) -> Result<Vec<(String, Vec<String>)>, CliError> {
     let found = orphans::find(state, &[]).map_err(unreadable(state))?;
     Ok(found

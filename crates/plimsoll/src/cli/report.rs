@@ -121,7 +121,7 @@ fn export(args: &ReportArgs) -> CliResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What shells and pipes are reached by is there already, and takes what is written.
+/// Paths by which shells and pipes are reached exist already, and take what is written.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }

@@ -473,7 +473,7 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What reading everything found.
+/// Result of reading all data, in words.
 fn found_words(found: stacks::ScrubCount) -> String {
     match (found.corrected, found.left) {
         (0, 0) => "all data were read without an error".into(),

@@ -91,7 +91,7 @@ fn as_text(traced: &[TracedOp], phases: &[&str]) -> String {
         if let Some(phase) = phase_of(op, phases) {
             let _ = write!(text, "{phase:names$}  ");
         }
-        // What belongs to no file has a column all the same.
+        // Operations on no file have that column all the same.
         let file = if op.file.is_empty() { "-" } else { &op.file };
         let (kind, offset, bytes) = (op.kind.name(), op.offset, op.len);
         let _ = writeln!(

@@ -116,7 +116,7 @@ fn details(known: &WorkloadDefinition) -> String {
     text
 }
 
-/// What values of a unit look like, in words.
+/// Format of the values of a unit, in words.
 pub(super) fn unit(unit: SettingUnit) -> String {
     match unit {
         SettingUnit::Size(1) => "size in bytes, or with a unit such as 64MiB".into(),

@@ -82,7 +82,7 @@ impl TestServer {
         let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut line = String::new();
         said.read_line(&mut line).expect("it says where it is");
-        // What it found in its store comes before.
+        // Messages about the content of its store come before the address.
         while !line.contains("://") && said.read_line(&mut line).is_ok_and(|read| read > 0) {}
         let rest = line
             .trim()

@@ -87,7 +87,7 @@ fn sent(source: Source, device: &str, end: Nanos, seed: Seed) -> Vec<(Nanos, Nan
     sent
 }
 
-/// What is fitted to a recording of it, in the format of MSR.
+/// Model fitted to a recording of the source, in the format of MSR.
 fn fitted(source: Source, seed: Seed) -> WorkloadModel {
     let mut text = String::new();
     for (at, took) in sent(source, SLOW, RECORDED, seed) {

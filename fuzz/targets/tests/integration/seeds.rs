@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What lies in `fuzz/`: seeds and programs.
+//! Contents of `fuzz/`: seeds and programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

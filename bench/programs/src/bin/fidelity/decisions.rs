@@ -14,7 +14,7 @@ use super::FidelityRow;
 use super::play::{FidelityTrace, ResponseTimes};
 use super::reasons::{self, TAKEN};
 
-/// What is ranked.
+/// Devices that are ranked.
 const DEVICES: [&str; 14] = [
     "sim(queue)",
     "sim(flash)",

@@ -62,7 +62,7 @@ impl FidelityTrace {
         })
     }
 
-    /// What is fitted, blind and by default, to the counters that would have been recorded.
+    /// Model fitted, blind and by default, to the counters that would have been recorded.
     pub(crate) fn counters(&self, interval: Nanos) -> Result<WorkloadModel, TraceError> {
         let mut reader = TraceSorter::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a recording a model of its counters lacks: its requests get their instants, sizes or places
-//! from the recording, in all ways, and are played again.
+//! Aspects of a recording that a model of its counters lacks: its requests get their instants,
+//! sizes or places from the recording, in all ways, and are played again.
 
 use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::op::OpRequest;
@@ -9,7 +9,7 @@ use plimsoll_engine::SimDeviceSpec;
 
 use super::play::{ResponseTimes, requests_of};
 
-/// What is taken from the recording: instants, sizes, places.
+/// Aspects taken from the recording: instants, sizes, places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceAspects {
     pub(crate) name: &'static str,

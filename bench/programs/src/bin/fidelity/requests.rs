@@ -15,7 +15,7 @@ pub(crate) const DEVICES: [&str; 2] = ["sim(flash)", "sim(flash,erase_every=4M)"
 /// How many times as fast as recorded.
 pub(crate) const FACTORS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 pub(crate) const SEEDS: u64 = 7;
-/// What is held against each other, with the share by which it may be off.
+/// Figures that are compared, with the share by which each may be off.
 pub(crate) const FIGURES: [(&str, ResponseStatistic, f64); 3] = [
     ("mean", ResponseTimes::mean, 0.02),
     ("p50", |responses| responses.quantile(0.5), 0.02),
@@ -139,7 +139,7 @@ fn row(trace: &FidelityTrace, held: &DeviceFidelity) -> FidelityRow {
             trace.name, held.kept
         ),
         values: percent,
-        // What another order costs is told, not judged.
+        // The cost of another order is reported, not judged.
         within: (held.kept == KEPT[0].0).then_some(held.gate * 100.0),
         at_least: None,
     }

@@ -5,7 +5,7 @@ use plimsoll_stats::load_line::{LoadLineOptions, LoadLineSearch, LoadLineStep};
 
 use super::systems::{KnownSystem, SimulatedSystem, SystemLaw};
 
-/// What a search found, beside the truth.
+/// Result of a search, beside the truth.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchRow {
     pub(crate) method: String,

@@ -18,7 +18,7 @@ const STAYS: u64 = 99;
 
 const Z99: f64 = 2.326_348;
 
-/// What a system is like.
+/// Kind of system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SystemKind {
     Knee,
@@ -165,7 +165,7 @@ impl SystemLaw {
         }
     }
 
-    /// What the searches look at.
+    /// Limits that the searches look at.
     pub(crate) fn limits(&self) -> Vec<LoadLineLimit> {
         let p99 = LoadLineLimit {
             name: "p99".into(),
@@ -374,7 +374,7 @@ impl SimulatedSystem {
         }
     }
 
-    /// What was not served ends between trials.
+    /// Requests that were not served end between trials.
     fn pause(&mut self) {
         self.effect = self.law.trial_noise * self.rng.normal();
         self.queue = 0.0;

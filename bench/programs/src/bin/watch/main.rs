@@ -22,7 +22,7 @@ use rates::{STEP_AT, WatchMethod, rates};
 /// Histories of our method, and of E-divisive, which is far slower.
 const OURS: usize = 10_000;
 const DIVISIVE: usize = 200;
-/// What A/A controls of these campaigns admit.
+/// Largest difference that A/A controls of these campaigns admit, as a fraction.
 const LEAST: f64 = 0.03;
 
 const QUIET: HistoryLaw = HistoryLaw {

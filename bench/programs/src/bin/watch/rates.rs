@@ -26,7 +26,7 @@ pub(crate) enum WatchMethod {
     DivisiveRaw,
 }
 
-/// What became of many histories.
+/// Outcome of many histories.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WatchRates {
     /// Histories without a step in which an alarm was raised at any point.

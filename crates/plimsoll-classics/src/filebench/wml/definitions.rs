@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a text defines, as it is written, and what that is when the run begins.
+//! Definitions of a text as written, and as resolved when the run begins.
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::files::FileSet;
@@ -33,7 +33,7 @@ pub(super) struct ThreadText {
     pub(super) flowops: Vec<WmlFlowop>,
 }
 
-/// What all definitions together are.
+/// File sets, threads, event rate and notes of all definitions together.
 #[derive(Debug, Default)]
 pub(super) struct WmlProgram {
     pub(super) sets: Vec<FileSet>,

@@ -166,7 +166,7 @@ impl WmlFlowop {
         self.on_file(op, thread, sets).map(Some)
     }
 
-    /// What reads or writes.
+    /// Operation that reads or writes.
     fn moving(&self) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         let bytes = match attributes.number("iosize")? {
@@ -186,7 +186,7 @@ impl WmlFlowop {
         })
     }
 
-    /// What ends the run once so much has been done.
+    /// Operation that ends the run after a number of operations or bytes.
     fn ending(&self, thread: &WmlThread) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         attributes.only(&["name", "value", "target"])?;
@@ -211,7 +211,7 @@ impl WmlFlowop {
         })
     }
 
-    /// What decides when the next operation is.
+    /// Operation that decides when the next one starts.
     fn waiting(&self, signals: &[String]) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         let signal = |name: Option<String>| {

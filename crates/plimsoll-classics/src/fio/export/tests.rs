@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written, and that our own reader takes it back.
+//! Exported job files, and their import by our own reader.
 
 use super::*;
 use crate::fio::job;

@@ -433,7 +433,7 @@ fn kinds_and_sizes_that_differ_have_places_of_their_own() {
     );
 }
 
-/// What only shapes fio's reports, or where it would run, is no reason to refuse a job.
+/// Options that only shape fio's reports, or where it would run, are no reason to refuse a job.
 #[test]
 fn options_that_change_no_number_are_taken() {
     let plain = group("");

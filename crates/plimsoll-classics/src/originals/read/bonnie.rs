@@ -113,7 +113,7 @@ fn one(line: &str) -> Result<ProgramOutputResult, String> {
     })
 }
 
-/// What the figures of a line gave.
+/// Results of the figures of a line.
 #[derive(Default)]
 struct BonnieLineResult {
     phases: Vec<PhaseResult>,

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{ProgramOutputResult, number};
 
 const MIB: f64 = 1_048_576.0;
-/// What phases of one file are told apart by, where it differs: in CSV, in JSON, in a name.
+/// Settings that tell phases of one file apart, if they differ: name in CSV, in JSON, in a phase.
 const SETTINGS: [(&str, &str, &str); 8] = [
     ("label", "label", "label"),
     ("hosts", "hosts", "hosts"),

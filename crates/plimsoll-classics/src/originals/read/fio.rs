@@ -28,7 +28,7 @@ const RATES: [&str; 2] = ["rate", "rate_iops"];
 /// jobs stay within 64 bits.
 const BYTES_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// What reads here, for those who have something else.
+/// Accepted output of fio, for users who have another form.
 const WANTED: &str = "only its JSON is read: run fio with --output-format=json (or json+, which also \
      tells how times are distributed)";
 

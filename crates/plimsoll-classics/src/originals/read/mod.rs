@@ -139,7 +139,7 @@ pub struct ProgramOutputResult {
     pub phases: Vec<PhaseResult>,
     /// The machine it ran on, as it calls it; empty when it does not say.
     pub host: String,
-    /// What a reader of the results should know, one sentence each.
+    /// Notes for readers of the results, one sentence each.
     pub notes: Vec<String>,
     /// Time of all results together, when some of them ran at the same time.
     pub together: Option<Nanos>,
@@ -207,7 +207,7 @@ struct RateOnlyResult {
     metric: ComparisonMetric,
     /// Per second.
     per_s: f64,
-    /// What was done in all, in units of the rate; 0 when it is unknown.
+    /// Total amount, in units of the rate; 0 when it is unknown.
     amount: f64,
     /// Direction of the bytes.
     kind: OpKind,

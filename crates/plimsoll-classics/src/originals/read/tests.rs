@@ -98,7 +98,7 @@ fn early_fio_3_tells_times_without_their_number() {
     assert!((5_000..5_100).contains(&reads.response.quantile_ns(0.99)));
     // Three quarters of the operations, of a fifth of a second.
     assert_eq!(reading.phases[0].system_cpu_ns, 150_000_000);
-    // What was not measured is not a time of 0.
+    // Response times that were not measured are absent, not 0.
     assert!(
         reading.phases[1].stats.0[&OpKind::Write]
             .response

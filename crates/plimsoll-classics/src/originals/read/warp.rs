@@ -20,7 +20,7 @@ const KINDS_MAX: usize = 100;
 /// An operation that takes longer than a day is a damaged line.
 const TOOK_MAX_NS: u64 = 86_400 * 1_000_000_000;
 
-/// What reads here, for those who have something else.
+/// Accepted output of warp, for users who have another form.
 const WANTED: &str = "it is warp's sums (.json.zst), and only its single operations are read: run warp with \
                       --full, and give its .csv.zst";
 
@@ -190,7 +190,7 @@ fn reading(run: WarpRun) -> ProgramOutputResult {
     result
 }
 
-/// What an operation on objects is among those on files.
+/// Operation on files that corresponds to one on objects.
 fn op_kind(name: &str) -> OpKind {
     match name {
         "GET" => OpKind::ReadWhole,

@@ -128,7 +128,7 @@ fn normal(counts: &[u32; SYMBOLS]) -> [u32; SYMBOLS] {
         let share = u64::from(count) * u64::from(SCALE) / total.max(1);
         if count > 0 { low(share).max(1) } else { 0 }
     });
-    // What rounding left over or took too much goes to the most frequent, who feel it least.
+    // The rounding error, of either sign, goes to the most frequent symbols, which feel it least.
     let mut sum: u32 = frequencies.iter().sum();
     while sum != SCALE {
         let most = (0..SYMBOLS).max_by_key(|at| frequencies[*at]).unwrap_or(0);

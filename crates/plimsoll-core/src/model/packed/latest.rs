@@ -65,7 +65,7 @@ impl PackedRecencyList {
         self.places[self.slot(rank)]
     }
 
-    /// What was done there.
+    /// Kind and size of the last operation there.
     pub(super) fn habit(&self, rank: usize) -> (OpKind, u32) {
         self.habits[self.slot(rank)]
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::num::saturating_u32;
 use crate::units::Nanos;
 
-/// What the end of a request is waited for by.
+/// Dependency of a later request on the end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedDependency {
     /// How many requests later in the recording the one is that waits, 1 or more.

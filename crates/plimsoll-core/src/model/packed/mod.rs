@@ -201,7 +201,7 @@ impl PackedRequests {
         self
     }
 
-    /// What starts when each request has ended, in the order of [`PackedRequests::unpack`].
+    /// Request that starts when each request has ended, in the order of [`PackedRequests::unpack`].
     #[must_use]
     pub fn links(&self) -> PackedDependencyReader {
         let bytes = self.bytes.clone().unwrap_or_default();
@@ -291,7 +291,7 @@ impl PackedZoneSet {
 #[derive(Debug)]
 pub struct PackedRequestsWriter {
     gaps: PackedGapPrecision,
-    /// What was not yet packed.
+    /// Requests that are not packed yet.
     fresh: Vec<TraceAccess>,
     writer: PackedSymbolWriter,
     bytes: Vec<u8>,

@@ -62,7 +62,7 @@ impl PackedOffsetCode {
         }
     }
 
-    /// What it lets expect of the next.
+    /// Situation that predicts the next code.
     fn situation(self) -> usize {
         match self {
             PackedOffsetCode::Continues(0) => 0,
@@ -192,7 +192,7 @@ impl PackedCoderContext {
         }
     }
 
-    /// What followed the last start the time before.
+    /// Request that followed the last start the time before: its place, kind and size.
     fn follower(&self) -> (u64, (OpKind, u32)) {
         self.followers[slot(self.last_start)]
     }

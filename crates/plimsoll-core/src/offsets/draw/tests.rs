@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is drawn for every kind of offsets.
+//! Draws of every kind of offsets.
 
 use super::*;
 

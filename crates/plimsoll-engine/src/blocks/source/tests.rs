@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker does, step by step: no engine, no clock.
+//! Steps of a worker, one by one: no engine, no clock.
 
 use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::BlockIoWorkload;
@@ -365,7 +365,7 @@ fn where_the_first_breaks_off_the_others_only_after_its_sync_the_rest_stays_undo
     assert_eq!((kinds(&fsync), fsync[0].1), (vec![OpKind::Fsync], true));
     assert_eq!(play(&mut slow, &mut now, 10).len(), 10);
     let close = play(&mut first, &mut now, 9);
-    // What it has just synced is not synced again.
+    // The worker does not sync again what it has just synced.
     assert_eq!((kinds(&close), close[0].1), (vec![OpKind::Close], false));
     // Now the other one ends, with its own sync, and does not complete its file.
     let last = play(&mut slow, &mut now, 99);

@@ -30,7 +30,7 @@ const SHORT: NfsTimeouts = NfsTimeouts {
     ..LONG
 };
 
-/// What the played server does wrong.
+/// The faults of the simulated server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Script {
     /// Closes the connection after so many calls, the last one carried out but not answered.

@@ -93,7 +93,7 @@ fn a_stall_shows_in_response_time_though_service_time_hides_it() {
     assert!((MS / 10..MS / 9).contains(&service), "{service}");
     let response = stats.response().quantile_ns(0.99);
     assert!(response > 800 * MS, "{response}");
-    // What is not service is lag: the requests were due and not submitted.
+    // The rest of the response time is lag: the requests were due and not submitted.
     let lag = stats.lag().quantile_ns(0.99);
     assert!(response - lag < 20 * MS, "{response} {lag}");
 }

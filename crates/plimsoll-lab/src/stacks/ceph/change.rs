@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done with the daemons while they are up: one more, the last one taken away and brought
-//! back.
+//! Changes of the daemons while they are up: one more, the last one taken away and brought back.
 
 use plimsoll_core::plan::Plan;
 

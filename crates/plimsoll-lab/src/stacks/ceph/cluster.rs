@@ -47,7 +47,7 @@ pub(super) struct CephOsd<'a> {
     number: usize,
 }
 
-/// What one of the daemons may do: the one it asks, and what it may ask for.
+/// The rights of one of the daemons: the daemon it asks, and the operations it may ask for.
 type Rights = &'static [(&'static str, &'static str)];
 
 const ADMIN: Rights = &[
@@ -280,7 +280,7 @@ impl<'a> CephCluster<'a> {
         self.add_daemon(plan, "start the monitor", self.monitor_start());
     }
 
-    /// What starts the daemons that are there once, with their names. All are on the first node.
+    /// Actions that start the daemons that exist once, with their names. All are on the first node.
     fn monitor_start(&self) -> (&'static str, PlanAction) {
         let daemon = self.daemon("ceph-mon", "a", &self.nodes[0]);
         (
@@ -342,12 +342,12 @@ impl<'a> CephCluster<'a> {
 }
 
 impl CephOsd<'_> {
-    /// What Ceph calls it.
+    /// Its name in Ceph.
     pub(super) fn name(&self) -> String {
         format!("osd.{}", self.number)
     }
 
-    /// What is lost with it: its node, where it is alone on that.
+    /// The name of the part lost with it: its node, where it is alone on that.
     pub(super) fn known_as(&self) -> String {
         match self.number > 0 && self.node.has_network() {
             true => self.node.name.clone(),
@@ -364,7 +364,7 @@ impl CephOsd<'_> {
         self.cluster.mark(&format!("osd{}", self.number))
     }
 
-    /// What ends it.
+    /// The action that ends it.
     pub(super) fn stop(&self) -> PlanAction {
         PlanAction::Stop { mark: self.mark() }
     }
@@ -378,7 +378,7 @@ impl CephOsd<'_> {
         self.cluster.start(&format!("osd{id}"), cmd, ready)
     }
 
-    /// What starts it again. It is back when the others can reach it.
+    /// The action that starts it again. It is back when the others can reach it.
     pub(super) fn restart(&self) -> PlanAction {
         let ask = self
             .cluster

@@ -10,7 +10,7 @@ use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 use super::{LayerRecipe, PreconditionError, StackPlanInput, StackRequirements};
 
-/// What encrypts, and the mark of its process.
+/// The program that encrypts, and the mark of its process.
 const PROGRAM: &str = "gocryptfs";
 
 /// Most threads: more than any machine here has processors.
@@ -153,8 +153,8 @@ fn mount(
     }
 }
 
-/// What brings a server back may unmount what the view shows, for a moment, which cannot be done while it
-/// does.
+/// Actions that bring a server back may unmount the mount below the view for a moment, which cannot
+/// be done while the view shows it.
 fn take_off_while_below_is_unmounted(
     made: &mut StackOutputs,
     mark: &str,
@@ -201,7 +201,7 @@ fn add_mount(plan: &mut Plan, view: PlanAction, mark: &str, [below, at]: [&str; 
     );
 }
 
-/// What is made of what is below.
+/// The outputs of the layer, made from those of the stack below.
 fn tell(made: &mut StackOutputs, settings: &SettingValues, below: &str, at: String) {
     // The other client would see what is encrypted.
     made.proofs

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A disk that DRBD mirrors over two machines, with a file system that the first of them serves by NFS.
 //!
-//! What a half does is in `drbd.sh`. Who takes over when the first machine is lost is not the matter of
-//! this recipe: nobody does. Manual: `drbd.md`.
+//! The commands of a half are in `drbd.sh`. No server takes over when the first machine is lost:
+//! that is not the matter of this recipe. Manual: `drbd.md`.
 
 use plimsoll_core::plan::{
     Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, StackOutputs, StackSelfTest,
@@ -211,7 +211,7 @@ impl<'a> DrbdReplica<'a> {
         PlanAction::Await(self.cmd(&["whole"], None).within_s(RESYNC_LIMIT_S))
     }
 
-    /// What makes it take part, with the disk that it has.
+    /// Actions that make it take part, with the disk that it has.
     fn take_part(&self) -> [PlanAction; 2] {
         let device = Some(PlanCommandArg::LoopOf(self.image()));
         let up = self.cmd(&["up", self.addresses[0], self.addresses[1]], device);
@@ -247,7 +247,7 @@ impl<'a> DrbdReplica<'a> {
         plan.step_on(on, "join the mirror", up, down);
     }
 
-    /// What is done after its machine was off, until the halves have met.
+    /// Actions after its machine was off, until the halves are connected.
     fn back(&self) -> Vec<(String, PlanAction)> {
         let [attach, up] = self.take_part();
         [attach, up, self.met()]
@@ -285,7 +285,7 @@ impl<'a> DrbdReplica<'a> {
         StackServer {
             name: self.node.name.clone(),
             node: self.node.name.clone(),
-            // What serves is no process.
+            // The server is the kernel, not a process.
             marks: Vec::new(),
             asked: None,
             restore,

@@ -17,7 +17,7 @@ pub(super) const ON_SERVERS: &str = "/var/lib/glusterd/ssl";
 /// Longer than a stack stays up: a client that connects again shows it again.
 const VALID_DAYS: &str = "3650";
 
-/// What a client needs, as the options of its connection name it.
+/// Files that a client needs, as the options of its connection name them.
 const FILES: [(&str, &str); 3] = [
     ("ssl-own-cert", "cert.pem"),
     ("ssl-private-key", "key.pem"),
@@ -104,7 +104,7 @@ impl<'a> GlusterCertificates<'a> {
         format!("{}/openssl.cnf", self.around)
     }
 
-    /// What makes a key and a certificate, signed by that key unless more is said.
+    /// The command that makes a key and a certificate, signed by that key unless more is said.
     fn request(&self, at: &str, name: &str, is_authority: &str, signed: &[&str]) -> PlanCommand {
         let words = [
             "req",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done with a volume while it is up: servers added and the files spread over all, the last
-//! server taken away and brought back.
+//! Changes of a volume while it is up: servers added and the files spread over all, the last server
+//! taken away and brought back.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanNode};
 

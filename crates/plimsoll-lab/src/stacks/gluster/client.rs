@@ -38,7 +38,7 @@ impl GlusterMount {
         GlusterMount {
             node: match node.reach {
                 NodeTransport::Agent(_) | NodeTransport::Fleet => node.name.clone(),
-                // What is mounted in a namespace of the network is mounted here.
+                // A mount in a namespace of the network is a mount on this machine.
                 _ => HERE.into(),
             },
             mark: order.mark(name),
@@ -94,7 +94,7 @@ impl GlusterMount {
         )
     }
 
-    /// What starts it.
+    /// The action that starts it.
     pub(super) fn start(&self) -> PlanAction {
         PlanAction::Start {
             cmd: self.cmd(),
@@ -104,14 +104,14 @@ impl GlusterMount {
         }
     }
 
-    /// What ends it.
+    /// The action that ends it.
     pub(super) fn stop(&self) -> PlanAction {
         PlanAction::Stop {
             mark: self.mark.clone(),
         }
     }
 
-    /// What detaches it.
+    /// The action that detaches it.
     pub(super) fn unmount(&self) -> PlanAction {
         PlanAction::Unmount(self.dir.clone())
     }
@@ -124,7 +124,7 @@ impl GlusterMount {
         let look = PlanAction::MountIs {
             path: self.dir.clone(),
             file_system: FILE_SYSTEM.into(),
-            // What a mount of a directory of it is called is left to the program.
+            // The name of a mounted subdirectory is left to the program.
             sources: match self.options.iter().any(|o| o.starts_with("--subdir-mount")) {
                 true => Vec::new(),
                 false => vec![format!("{}:{}", self.server, self.volume).into()],

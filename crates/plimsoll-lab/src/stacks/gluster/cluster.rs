@@ -205,14 +205,14 @@ impl<'a> GlusterCluster<'a> {
         }
     }
 
-    /// What ends all processes of a node.
+    /// The action that ends all processes of a node.
     pub(super) fn stop(&self, node: &PlanNode) -> PlanAction {
         PlanAction::Stop {
             mark: self.mark(node),
         }
     }
 
-    /// What starts a node again that was lost. It is back when the mount at `mount` has found its
+    /// The action that restarts a lost node. It is back when the mount at `mount` has found its
     /// brick of this volume again, which takes a client up to three seconds; where that cannot be
     /// asked, when healing can begin.
     pub(super) fn restart(&self, node: &PlanNode, volume: &str, mount: &str) -> PlanAction {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers report of their bricks: which are not served.
+//! Reports of the servers about their bricks: which are not served.
 
 use plimsoll_core::plan::PlanNode;
 
@@ -7,7 +7,7 @@ use super::super::StackPlanInput;
 use super::cluster::GlusterCluster;
 use plimsoll_machine::host::HostResolver;
 
-/// What a cluster lacks: bricks that are not served, as the first of its daemons that lives sees them.
+/// Bricks of a cluster that are not served, as the first of its daemons that lives sees them.
 pub(super) fn lacks(
     order: &StackPlanInput<'_>,
     cluster: &GlusterCluster<'_>,

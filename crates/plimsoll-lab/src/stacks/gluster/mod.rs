@@ -35,7 +35,7 @@ const SET: u32 = 3;
 /// The volume of who is alone.
 const VOLUME: &str = "data";
 
-/// What the management daemons let in, which know no certificates.
+/// Access that the management daemons give, which know no certificates.
 const MANAGEMENT: &str = "anyone who reaches port 24007 of its servers can read the names and settings of its \
      volumes: use a network that only the lab is in";
 
@@ -285,7 +285,7 @@ impl StackRecipe for GlusterStack {
     ) -> Result<(Plan, StackOutputs), PreconditionError> {
         let cluster = GlusterCluster::of(order)?;
         let plan = change::plan(verb, order, &cluster, record)?;
-        // What it is made of afterwards is what it would be made of now.
+        // The outputs afterwards are those of a plan made now.
         let (_, made) = self.plan(order)?;
         Ok((plan, made))
     }
@@ -370,7 +370,7 @@ impl StackRecipe for GlusterStack {
     }
 }
 
-/// What a machine needs that mounts it.
+/// Requirements on a machine that mounts it.
 fn client_needs() -> StackRequirements {
     StackRequirements {
         programs: vec!["glusterfs", "grep", "umount", "setsid"],

@@ -29,7 +29,7 @@ const HELD: &str = ".tenant";
 /// A directory of a tenant, which must exist for anything to be made in it.
 const DIRECTORY: &str = ".tenant.d";
 
-/// What the other one makes in it.
+/// The directory that the other tenant tries to make in it.
 const STOLEN: &str = ".tenant.d/stolen";
 
 /// User and group that the files of a tenant belong to on the servers when they are mapped.
@@ -38,7 +38,7 @@ const MAPPED_ID: u32 = 100_000;
 /// A certificate in the name of our tenant that the authority did not sign.
 pub(super) const FORGED: &str = "self";
 
-/// What keeps tenants apart.
+/// Settings that keep tenants apart.
 #[derive(Debug)]
 pub(super) struct GlusterTenancy {
     /// Whether the cluster has certificates.
@@ -48,7 +48,7 @@ pub(super) struct GlusterTenancy {
 }
 
 impl GlusterTenancy {
-    /// What was asked for, if it was.
+    /// The tenancy that was asked for, if any.
     pub(super) fn of(choice: &StackConfig) -> Option<Self> {
         let settings: &SettingValues = choice.layer("tenant")?;
         Some(GlusterTenancy {
@@ -299,7 +299,7 @@ impl GlusterTenancy {
     }
 }
 
-/// What a stranger tries.
+/// An attempt of a stranger.
 struct Attempt {
     why: &'static str,
     /// Whose view of the volume is asked for, if not a client's.

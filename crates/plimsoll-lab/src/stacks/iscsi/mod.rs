@@ -75,7 +75,7 @@ const LEVELS: &[SettingLevels] = &[
     file_system::JOURNAL_DATA_LEVELS,
 ];
 
-/// What only the target in user space, and its client, take.
+/// Settings that only the target in user space, and its client, take.
 const OF_TGT: [&str; 7] = [
     "immediate_data",
     "max_burst",
@@ -97,7 +97,7 @@ fn is_kernel(choice: &StackConfig) -> bool {
     choice.settings.text("target") == "lio"
 }
 
-/// What the kernel's target has no settings for here.
+/// Settings that the kernel's target does not have here are refused.
 fn check_lio(settings: &SettingValues) -> Result<(), PreconditionError> {
     node::fail_after_s(settings)?;
     let given = [

@@ -76,7 +76,7 @@ pub struct LustreStack;
 /// Settings that go with one kind of servers only.
 const OF_KIND: &[(&str, &str)] = &[("mount", "mounted"), ("osts", "files"), ("nid", "files")];
 
-/// What is asked for.
+/// The options that were asked for.
 #[derive(Debug)]
 struct LustreOptions {
     has_servers: bool,
@@ -120,7 +120,7 @@ impl LustreOptions {
         })
     }
 
-    /// What stripes a directory.
+    /// The command that stripes a directory.
     fn stripe(&self, dir: &str) -> PlanCommand {
         let bytes = self.stripe_bytes.to_string();
         let words = ["setstripe", "--stripe-count", &self.stripe_count];

@@ -21,7 +21,7 @@ const MAKE_LIMIT_S: u32 = 600;
 /// Longest time to mount one: a target asks the first server who else there is, and waits for it.
 const MOUNT_LIMIT_S: u32 = 300;
 
-/// What a client needs.
+/// Requirements of a client.
 pub(super) fn client_needs() -> StackRequirements {
     StackRequirements {
         programs: vec!["lfs", "lctl", "mount.lustre", "mount", "umount"],
@@ -31,7 +31,7 @@ pub(super) fn client_needs() -> StackRequirements {
     }
 }
 
-/// What a server needs.
+/// Requirements of a server.
 pub(super) fn needs() -> StackRequirements {
     StackRequirements {
         programs: vec![

@@ -10,7 +10,7 @@ use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanReadinessCheck};
 use crate::stacks::{StackPlanInput, StackRequirements};
 use plimsoll_machine::host::ports::MOUNT_PORT;
 
-/// What speaks with the kernel.
+/// The script that talks to the kernel.
 pub(in crate::stacks) const SCRIPT: &str = include_str!("kernel.sh");
 
 /// The port of the port mapper.
@@ -114,7 +114,7 @@ impl KnfsdExport<'_> {
         PlanAction::Run(PlanCommand::new("sh", words))
     }
 
-    /// What starts a daemon, and what ends it.
+    /// The action that starts a daemon, and the one that ends it.
     fn daemon(
         &self,
         order: &StackPlanInput<'_>,

@@ -28,13 +28,13 @@ use plimsoll_machine::host::ports::MOUNT_PORT;
 /// The port of NFS.
 const NFS_PORT: u16 = 2049;
 
-/// What the export is called.
+/// The name of the export.
 const EXPORT: &str = "/export";
 
-/// What ganesha says, in the stack's directory.
+/// The log file of ganesha, in the stack's directory.
 const LOG: &str = "ganesha.log";
 
-/// What looks whether ganesha serves.
+/// The script that checks whether ganesha serves.
 const SERVES: &str = include_str!("serves.sh");
 
 /// Bounds of what one call may move: what ganesha takes.
@@ -132,7 +132,7 @@ const LEVELS: &[SettingLevels] = &[
     levels("attribute_cache", &[level("on")]),
 ];
 
-/// What only the kernel's client has, and what only ganesha has.
+/// Settings that only the kernel's client has, and those that only ganesha has.
 const OF_CLIENT: [&str; 2] = ["connections", "attribute_cache"];
 const OF_GANESHA: [&str; 2] = ["attributes", "threads"];
 
@@ -315,7 +315,7 @@ fn is_kernel(choice: &StackConfig) -> bool {
     choice.settings.text("server") == "knfsd"
 }
 
-/// What serves, for reports.
+/// A description of the server, for reports.
 fn about(choice: &StackConfig) -> &'static str {
     match (is_kernel(choice), choice.settings.flag("async")) {
         (false, _) => NfsStack.about(),
@@ -387,7 +387,7 @@ impl NfsStackLayout<'_> {
         format!("nfs://{server}{export}?mountport={MOUNT_PORT}{sync}")
     }
 
-    /// What the export is called: the kernel calls it by its directory.
+    /// The name of the export: the kernel uses its directory.
     fn export(&self) -> String {
         if is_kernel(self.order.choice) {
             self.exported()
@@ -420,7 +420,7 @@ impl NfsStackLayout<'_> {
         StackServer {
             name: on.into(),
             node: on.into(),
-            // What serves is no process.
+            // The server is the kernel, not a process.
             marks: Vec::new(),
             asked: None,
             restore: kernel.add(plan, self.order),
@@ -468,7 +468,7 @@ impl NfsStackLayout<'_> {
         let (exported, recovery) = (self.exported(), self.path("recovery"));
         let address = &self.server.address;
         let clients = node::clients_of(self.order, self.server).join(", ");
-        // What was not asked for is not named: ganesha's own defaults are what most people have.
+        // Settings not asked for are not named: most people have ganesha's own defaults.
         let line = |name: &str, parameter: &str| match settings.is_given(name) {
             true => format!("    {parameter} = {};\n", settings.text(name)),
             false => String::new(),

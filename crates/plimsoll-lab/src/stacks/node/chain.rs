@@ -12,7 +12,7 @@ use plimsoll_machine::host::watchdog;
 /// Sectors of a loop device when nobody says.
 pub(crate) const SECTOR_BYTES: u32 = 512;
 
-/// What such a chain needs.
+/// Requirements of such a chain.
 pub(crate) fn needs() -> StackRequirements {
     StackRequirements {
         programs: vec![

@@ -89,14 +89,14 @@ pub(in crate::stacks) const READ_AHEAD_LEVELS: SettingLevels =
 /// Most bytes that are read ahead.
 const READ_AHEAD_MAX: u64 = 64 << 20;
 
-/// What `blockdev --setra` counts.
+/// The unit of `blockdev --setra`, in bytes.
 const READ_AHEAD_UNIT: u64 = 512;
 
 /// Smallest disk that mkfs.xfs takes.
 const MIN_XFS_BYTES: u64 = 300 << 20;
 
-/// What nothing of a stack is mounted without: who could write to the storage below it by another way
-/// must not become root by what he put there.
+/// Options of every mount of a stack: a user who could write to the storage below it by another way
+/// must not become root by a file put there.
 pub(in crate::stacks) const MOUNT_OPTIONS: &str = "nosuid,nodev";
 
 /// Longest time to make a file system: a slow disk is what some of these are for.
@@ -217,7 +217,7 @@ pub(in crate::stacks) fn add_mount_on(
     add_mount_at(plan, HERE, (devices, fs, &mount_options(settings, fs)), at);
 }
 
-/// What making the chosen one on this machine needs.
+/// Programs needed to make the chosen one on this machine.
 pub(in crate::stacks) fn makers(settings: &SettingValues) -> &'static [&'static str] {
     match settings.text("fs") {
         "xfs" => &["mkfs.xfs"],
@@ -226,7 +226,7 @@ pub(in crate::stacks) fn makers(settings: &SettingValues) -> &'static [&'static 
     }
 }
 
-/// What makes the chosen one on a device of ours.
+/// The command that makes the chosen one on a device of ours.
 pub(in crate::stacks) fn make(settings: &SettingValues, device: &PlanCommandArg) -> PlanCommand {
     // Without discarding: the image is reserved, and giving it back would change what is measured.
     let options: &[&str] = match settings.text("fs") {

@@ -49,7 +49,7 @@ pub(in crate::stacks) const MAX_BURST_LEVELS: SettingLevels = levels(
 /// Bounds of a burst: not below the first one, which tgtd has at 64 KiB, and below what the protocol allows.
 const BURSTS: (u64, u64) = (64 << 10, 16 << 20);
 
-/// What can be set.
+/// The settings of an iSCSI export.
 #[derive(Debug)]
 pub(in crate::stacks) struct IscsiExportOptions {
     /// Whether the client must show that it knows a secret.
@@ -187,7 +187,7 @@ impl IscsiExportOptions {
         let name = Self::name(node);
         let image = node.image();
         let sectors = self.sector_bytes.to_string();
-        // What these set up lives in tgtd and ends with it: nothing to undo.
+        // Settings made here live in tgtd and end with it: nothing to undo.
         let mut admin = |why: &str, args: &str, more: &[&str]| {
             let all = ["--lld", "iscsi", "--op"].into_iter();
             let all = all.chain(args.split(' ')).chain(more.iter().copied());

@@ -50,7 +50,7 @@ pub(in crate::stacks) const CACHE_LEVELS: SettingLevels = levels(
     ],
 );
 
-/// What makes a server that is killed lose what a disk loses when its power is cut.
+/// Settings that make a killed server lose the same data as a disk whose power is cut.
 pub(in crate::stacks) const LOSING_POWER: &[(&str, &str)] = &[("cache", "writeback")];
 
 /// Who the client says it is, and whose key is asked for.
@@ -59,7 +59,7 @@ const USER: &str = "plimsoll";
 /// The name that qemu-storage-daemon looks for in a directory of keys.
 const KEYS: &str = "keys.psk";
 
-/// What can be set.
+/// The settings of an NBD export.
 #[derive(Debug)]
 pub(in crate::stacks) struct NbdExportOptions {
     /// Whether a key is asked for where it is served over TCP.
@@ -80,7 +80,7 @@ pub(in crate::stacks) struct NbdExportOptions {
     pub(in crate::stacks) cache: bool,
 }
 
-/// What nbdkit takes where nobody says (nbdkit-rate-filter(1)).
+/// The default burst of nbdkit (nbdkit-rate-filter(1)).
 const BURST_OF_NBDKIT: Nanos = Nanos(2 * Nanos::SECOND.0);
 
 /// Shortest and longest credit of a rate: in less no request fits.
@@ -271,8 +271,8 @@ impl NbdExportOptions {
         }
         args.push("file".into());
         args.push(format!("file={}", node.image()).into());
-        // What was read or written leaves the page cache at once: else that is measured. Without read-ahead,
-        // since pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
+        // Data leave the page cache at once: else the cache is measured. Without read-ahead, since
+        // pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
         if !self.cache {
             // With a write cache the word is that filter's.
             args.push("cache=none".into());
@@ -280,7 +280,7 @@ impl NbdExportOptions {
         args.push("fadvise=random".into());
         self.add_values(node, &mut args);
         if let Some(socket) = Self::socket(node) {
-            // What a server before was killed with would be in the way.
+            // The socket of an earlier server that was killed would be in the way.
             let forget = PlanAction::RemoveFile(socket);
             plan.step("remove the stale socket of the server", forget, None);
         }

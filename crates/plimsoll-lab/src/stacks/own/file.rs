@@ -20,7 +20,7 @@ const STEPS_MAX: usize = 1000;
 /// Most nodes, and most ports of each.
 const NODES_MAX: u16 = 100;
 
-/// What stands for something else in a word, between braces.
+/// Placeholders: words between braces that are replaced by a value.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["dir", "size", "address", "port"];
 
 /// A stack that a user wrote down, which says nothing it may not.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done with several disks while they are up: one more, one less, the one back, everything
-//! read, everything kept.
+//! Changes of several disks while they are up: one more, one less, the one back, everything read,
+//! everything kept.
 
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand, PlanCommandArg};
 
@@ -167,7 +167,7 @@ fn snapshot(
     Ok(())
 }
 
-/// What brings a lost node back, as actions on their nodes.
+/// Actions that bring a lost node back, each with its node.
 pub(super) fn restoring(
     order: &StackPlanInput<'_>,
     nodes: &[ExportedDisk<'_>],

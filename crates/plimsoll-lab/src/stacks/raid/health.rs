@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an array reports of itself: errors of its disks that were met, disks that it lacks, and what reading
-//! everything found.
+//! Reports of an array about itself: errors of its disks that were met, disks that it lacks, and
+//! the counts of a scrub.
 
 use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
@@ -8,7 +8,7 @@ use super::super::ScrubCount;
 use super::{StackPlanInput, mount_dir};
 use plimsoll_machine::host::{HostError, HostResolver};
 
-/// What btrfs lacks: it keeps on serving from the other copy, and counts.
+/// Errors that btrfs counted on its disks: it keeps on serving from the other copy.
 pub(super) fn btrfs(order: &StackPlanInput<'_>, hosts: &mut dyn HostResolver) -> Vec<String> {
     let at = mount_dir(order);
     let ask = PlanCommand::new("btrfs", ["device", "stats", &at]);
@@ -45,7 +45,8 @@ fn errors(said: &str) -> Vec<String> {
     found
 }
 
-/// What md lacks: `mdadm --detail --test` ends with 1 where disks are missing, with 2 where too many are.
+/// The degraded state of md: `mdadm --detail --test` ends with 1 where disks are missing, with 2
+/// where too many are.
 pub(super) fn md(
     order: &StackPlanInput<'_>,
     array: PlanCommandArg,
@@ -61,7 +62,7 @@ pub(super) fn md(
     }
 }
 
-/// What the last scrub of btrfs found.
+/// Counts of the last scrub of btrfs.
 pub(super) fn scrubbed(
     order: &StackPlanInput<'_>,
     hosts: &mut dyn HostResolver,
@@ -71,7 +72,7 @@ pub(super) fn scrubbed(
     counted(&hosts.here().answer(order.id, &ask).ok()?)
 }
 
-/// What `btrfs scrub status -R` counted: `corrected_errors: 12`.
+/// Counts from `btrfs scrub status -R`: `corrected_errors: 12`.
 fn counted(said: &str) -> Option<ScrubCount> {
     let count = |wanted: &str| {
         let mut pairs = said.lines().filter_map(|line| line.trim().split_once(": "));

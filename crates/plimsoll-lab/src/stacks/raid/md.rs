@@ -16,7 +16,7 @@ use super::{
 };
 use crate::stacks::node::{ExportedDisk, file_system};
 
-/// What makes the array, as a setting.
+/// The setting that chooses the maker of the array.
 pub(super) const BY: SettingDefinition = SettingDefinition {
     name: "by",
     unit: SettingUnit::Choice(&["auto", "md", "btrfs"]),
@@ -33,7 +33,7 @@ pub(super) const CHUNK: SettingDefinition = SettingDefinition {
     help: "by=md: chunk size of raid5 and raid10, a power of two from 4KiB to 64MiB",
 };
 
-/// What keeps the disks consistent over a crash, as a setting.
+/// The setting that keeps the disks consistent over a crash.
 pub(super) const CONSISTENCY: SettingDefinition = SettingDefinition {
     name: "consistency",
     unit: SettingUnit::Choice(&["bitmap", "ppl", "journal", "resync"]),
@@ -55,7 +55,7 @@ const ALL_DATA_LIMIT_S: u32 = 24 * 3600;
 /// Longest name of an array.
 const NAME_MAX: usize = 32;
 
-/// What it needs besides the nodes.
+/// Programs it needs besides the nodes.
 pub(super) fn programs(settings: &SettingValues) -> Vec<&'static str> {
     [&["mdadm"], file_system::makers(settings)].concat()
 }

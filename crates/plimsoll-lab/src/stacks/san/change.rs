@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done with a SAN while it is up: moved to another node, a node taken away and brought back,
+//! Changes of a SAN while it is up: moved to another node, a node taken away and brought back,
 //! everything read and compared.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanNode};

@@ -169,7 +169,7 @@ impl<'a> SanCluster<'a> {
         }
     }
 
-    /// What starts a node, in order.
+    /// The actions that start a node, in order.
     pub(super) fn daemons(&self, node: &PlanNode) -> [PlanAction; 2] {
         let start = |daemon: &str, ready: PlanReadinessCheck| PlanAction::Start {
             cmd: self.script(node, &[daemon]),
@@ -184,7 +184,7 @@ impl<'a> SanCluster<'a> {
         ]
     }
 
-    /// What takes a node away in good order.
+    /// The actions that take a node away in good order.
     pub(super) fn leaving(&self, node: &PlanNode) -> [PlanAction; 3] {
         let end = |daemon: &str| PlanAction::Stop {
             mark: self.mark(node, daemon),
@@ -226,7 +226,7 @@ impl<'a> SanCluster<'a> {
         parameters
     }
 
-    /// What the script of a node reads.
+    /// The settings that the script of a node reads.
     fn settings_of(&self, node: &PlanNode) -> String {
         let parameters = self.parameters();
         let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();

@@ -130,7 +130,7 @@ pub(super) fn ring(dir: &str, servers: &[PlanNode], token_ms: u64) -> String {
 /// The parameters of the agent, in order.
 pub(super) type SanResourceParameters = Vec<(&'static str, String)>;
 
-/// What the cluster keeps at first.
+/// The initial configuration of the cluster.
 pub(super) fn cib(
     settings: &SettingValues,
     parameters: &SanResourceParameters,

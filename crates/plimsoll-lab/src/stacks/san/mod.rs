@@ -2,8 +2,8 @@
 //! The poor man's SAN: an array of the kernel over iSCSI disks of several nodes, moved from node to
 //! node by a cluster manager, exported as one iSCSI disk at an address of its own.
 //!
-//! What a node does is in the scripts of `node/`; the configuration of the cluster is in [`config`]; the
-//! steps are in [`cluster`]. Manual: `san.md`.
+//! The work of a node is in the scripts of `node/`; the configuration of the cluster is in
+//! [`config`]; the steps are in [`cluster`]. Manual: `san.md`.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, StackOutputs, StackSelfTest};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit};

@@ -64,7 +64,7 @@ fn the_plan_is_the_committed_one() {
     let planned = planned("san", machines(2, &["/lab/power"])).unwrap();
     let text = snapshot::steps(&planned.plan).replace(&planned.id, "example-1");
     let text = text.replace(&planned.id.to_uppercase(), "EXAMPLE-1");
-    // What is in files is looked at below.
+    // The contents of files are looked at below.
     snapshot::assert_beside!("plan", text);
 }
 
@@ -341,7 +341,7 @@ fn with_agent(lines: &str, parameters: &[(&str, &str)]) -> String {
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// What versions of pacemaker say of a node: before 2.1.7, and since.
+/// Node states in versions of pacemaker: before 2.1.7, and since.
 const MEMBERS: [&str; 2] = [
     "<node_state id=\"2\" uname=\"n2\" in_ccm=\"true\" crmd=\"online\" join=\"member\" expected=\"member\"/>",
     "<node_state id=\"2\" uname=\"n2\" in_ccm=\"1700000000\" crmd=\"1700000001\" join=\"member\" expected=\"member\"/>",
@@ -454,7 +454,7 @@ fn a_file_system_is_exported_instead_of_a_disk_where_that_is_asked() {
     assert_eq!(planned.plan.steps.iter().filter(here).count(), 0);
 }
 
-/// What must be known to export, and what must be there.
+/// Kinds of export that must be known, and scripts that must be there.
 #[test]
 fn the_agent_refuses_an_export_that_it_does_not_know() {
     let known = [
@@ -533,7 +533,7 @@ fn what_is_missing_is_started_and_a_new_machine_gets_everything() {
     }
     let replaced = steps(StackChange::Replace("n2")).unwrap();
     assert!(replaced.iter().all(|step| step.node == "n2"));
-    // What made the first machine undoes this one too, and nothing before the cluster has ended.
+    // Steps of the first machine undo this one too, and nothing before the cluster has ended.
     assert!(replaced.iter().all(|step| step.undo.is_none()));
     // On the node itself the first one fails, and nothing may be removed then.
     assert!(matches!(

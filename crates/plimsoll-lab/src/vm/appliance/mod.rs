@@ -19,7 +19,7 @@ use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, StateDir};
 use plimsoll_machine::raise::{raise_telling, raze};
 
-/// What its files are called.
+/// The name of the appliance and of its files.
 const NAME: &str = "plimsoll-node";
 
 /// The disk in the OVA file.
@@ -28,13 +28,13 @@ const DISK_FILE: &str = "plimsoll-node-disk1.vmdk";
 /// The kernel's command line: both consoles, and that this is no machine of a lab.
 const KERNEL_WORDS: &str = "console=ttyS0 console=tty0 quiet panic=30 ipv6.disable=1 plimsoll.node";
 
-/// What puts the parts together.
+/// The scripts that put the parts together.
 const SCRIPTS: [(&str, &str); 2] = [
     ("disk.sh", include_str!("../guest/disk.sh")),
     ("ova.sh", include_str!("../guest/ova.sh")),
 ];
 
-/// What making one needs of this machine.
+/// Programs that making one needs on this machine.
 const PROGRAMS: [&str; 8] = [
     "sh",
     "mv",
@@ -61,7 +61,7 @@ const MIB: u64 = 1 << 20;
 /// table of a BIOS can describe.
 const DATA_BYTES: std::ops::RangeInclusive<u64> = 256 * MIB..=1 << 40;
 
-/// What is wanted.
+/// The appliance that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmApplianceSpec {
     /// The folder for its files; made when it is missing.
@@ -157,7 +157,7 @@ impl VmApplianceLayout {
     fn new(kernel_bytes: u64, system_bytes: u64, data_bytes: u64) -> VmApplianceLayout {
         let whole = |bytes: u64| bytes.next_multiple_of(MIB);
         let boot = MIB;
-        // What a file system takes of so little is less than this.
+        // A file system takes less than this for so little data.
         let system = boot + whole(kernel_bytes) + 8 * MIB;
         let data = system + whole(system_bytes);
         let end = data + whole(data_bytes);
@@ -188,7 +188,7 @@ impl VmApplianceLayout {
     }
 }
 
-/// What this machine must have.
+/// Requirements on this machine.
 #[must_use]
 pub fn needs() -> StackRequirements {
     StackRequirements {
@@ -282,7 +282,7 @@ fn plan(
     plan
 }
 
-/// What the boot loader does: there is one thing to boot, and nobody is asked.
+/// The configuration of the boot loader: there is one thing to boot, and no question to a user.
 fn grub() -> String {
     format!("set root=(hd0,msdos1)\nlinux /vmlinuz {KERNEL_WORDS}\ninitrd /initrd\nboot\n")
 }

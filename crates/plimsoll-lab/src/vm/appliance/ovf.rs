@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a machine of an appliance is made of, as the Open Virtualization Format says it (DMTF DSP0243,
-//! version 1.1: the newest that every importer reads).
+//! The parts of an appliance's machine, as the Open Virtualization Format describes them (DMTF
+//! DSP0243, version 1.1: the newest that every importer reads).
 
 use super::{DISK_FILE, NAME};
 

@@ -287,7 +287,7 @@ fn check_file(dir: &Path, name: &str) {
     assert!(text.lines().all(|line| line == name), "{name}");
 }
 
-/// What the verbs do, with data in every state.
+/// The effects of the verbs, with data in every state.
 fn survives(test: &str, stack: &str, first_port: u16) {
     let Some(raised) = raise(test, stack, first_port) else {
         return;

@@ -91,7 +91,7 @@ impl Raised {
         self.hosts.on(node)?.carry_out(&id, action)
     }
 
-    /// What a quick look at all proofs shows.
+    /// The results of a quick look at all proofs.
     fn prove(&mut self) -> Vec<SelfTestResult> {
         let dir = self.up.mount_dir().join("proofs");
         fs::create_dir(&dir).unwrap();
@@ -118,7 +118,7 @@ impl Raised {
         proved
     }
 
-    /// What fails of it.
+    /// The proofs that failed.
     fn faults(&mut self) -> Vec<String> {
         let failed = |one: &SelfTestResult| matches!(one.outcome, SelfTestStatus::Failed(_));
         let all = self.prove().into_iter();

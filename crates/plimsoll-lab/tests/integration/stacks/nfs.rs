@@ -41,7 +41,7 @@ fn nfs_comes_up_serves_and_leaves_nothing() {
     }
 }
 
-/// What is made on the export is seen below it, and only what is ours is removed.
+/// Files made on the export are seen below it, and only ours are removed.
 fn serve(host: &mut dyn Host, address: &str, served: &str) {
     let share = NfsMount::mount(&address.parse::<NfsAddress>().unwrap()).unwrap();
     assert!(share.room().unwrap().free_bytes > 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What another user of the machine gets from stacks that are up: nothing. The proof must say so, and so
-//! must what he would try himself, with programs that everybody has.
+//! Access of another user of the machine to stacks that are up: none. The proof must say so, and so
+//! must the attempts of that user, with programs that everybody has.
 
 use plimsoll_core::plan::{StackOutputs, StackSelfTest};
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestStatus, prove};
@@ -54,7 +54,7 @@ impl Raised {
         StateDir::new(self.place.path())
     }
 
-    /// What the proof says of each machine.
+    /// The status of the proof for each machine.
     fn closed(&mut self) -> Vec<SelfTestStatus> {
         let is_closed = |proof: &StackSelfTest| matches!(proof, StackSelfTest::Closed { .. });
         let proofs = self.up.made.proofs.iter().filter(|proof| is_closed(proof));
@@ -82,7 +82,7 @@ impl Raised {
         addresses.filter(|at| at.starts_with(CLOSED)).collect()
     }
 
-    /// What its clients then open: a file in its mount, and in what its servers export.
+    /// Files that its clients then open: one in its mount, and one in each export of its servers.
     fn write_secret(&self) {
         let mount = self.up.mount_dir();
         let exported = self.place.path().join("stacks");
@@ -124,7 +124,7 @@ const NOBODY: [&str; 5] = [
 fn nobody_may(words: &[&str]) -> bool {
     let ran = Command::new("env").args(NOBODY).args(words).output();
     let ran = ran.unwrap();
-    // What does not start at all proves nothing.
+    // A program that does not start at all proves nothing.
     assert!(
         ran.status.code().is_some_and(|code| code < 126),
         "{words:?}: {ran:?}"
@@ -132,7 +132,7 @@ fn nobody_may(words: &[&str]) -> bool {
     ran.status.success()
 }
 
-/// What he tries, and what binds the sockets of programs that somebody else wrote to an interface.
+/// The attack, and the library that binds the sockets of other programs to an interface.
 const ATTACK: &str = include_str!("strangers/attack.py");
 const BOUND: &str = include_str!("strangers/bound.c");
 const GFAPI: &str = include_str!("strangers/gfapi.py");
@@ -141,7 +141,7 @@ const GFAPI: &str = include_str!("strangers/gfapi.py");
 /// and asks for a secret.
 const CLOSED: &str = "10.92.";
 
-/// What came of an attack.
+/// The result of an attack.
 #[derive(Debug, Default)]
 struct AttackResult {
     gained: Vec<String>,
@@ -198,7 +198,7 @@ fn bridge(address: &str) -> String {
     format!("plimsoll{}", address.split('.').nth(2).unwrap())
 }
 
-/// What there is to attack, as the attack is told.
+/// The targets of the attack, in the form that it reads.
 fn doors(raised: &Raised) -> serde_json::Value {
     let place = raised.place.path().to_str().unwrap();
     let mut arguments = vec!["doors", place];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tests of stacks share: the machine, what is on it, the time.
+//! The parts that tests of stacks share: the machine, its contents, the time.
 
 use plimsoll_lab::stacks::{self, StackConfig};
 use plimsoll_machine::cleanup::raze_all;
@@ -67,7 +67,7 @@ impl Drop for RazedAtTheEnd<'_> {
     }
 }
 
-/// What of the machine names this place: mounts, loop devices, processes, files.
+/// Traces of this place on the machine: mounts, loop devices, processes, files.
 pub(crate) fn traces(place: &Path) -> BTreeSet<String> {
     let place_text = place.to_str().unwrap();
     let mut traces = BTreeSet::new();
@@ -100,8 +100,8 @@ pub(crate) fn traces(place: &Path) -> BTreeSet<String> {
 }
 
 pub(crate) fn check_nothing_left(place: &Path) {
-    // What is mounted is in every view of the machine that is just being made: until that is done, its loop
-    // device is in use.
+    // A mount is in every view of the machine that is just being made: until that view is done, its
+    // loop device is in use.
     let mut left = traces(place);
     for _ in 0..50 {
         if left.is_empty() {

@@ -30,7 +30,7 @@ pub(super) fn section(kinds: &[SystemFaults<'_>], is_answer: bool) -> ReportSect
     all
 }
 
-/// What the sessions did.
+/// Load of the sessions.
 pub(super) fn load(kinds: &[SystemFaults<'_>]) -> String {
     let injection = kinds[0].injection;
     let mut ceilings = kinds.iter().flat_map(SystemFaults::results);
@@ -137,7 +137,7 @@ fn row(number: u32, name: &str, fault: &FaultResult) -> Vec<ReportTableCell> {
     ]
 }
 
-/// What was seen beside the sessions, where something was.
+/// Results of the observers beside the sessions, if there were any.
 fn observers(kinds: &[SystemFaults<'_>]) -> Option<ReportTable> {
     let mut table = ReportTable::new(
         "Observers",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What faults did to several systems, side by side.
+//! Effects of faults on several systems, side by side.
 
 use plimsoll_core::op::OpKind;
 use plimsoll_stats::events::{bound_of_none, median};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was acknowledged, what of it was read back, and what was lost.
+//! Acknowledged blocks, those of them that were read back, and those that were lost.
 
 use plimsoll_core::data_check::{DataCheckResult, DataFlaw};
 use plimsoll_stats::events::bound_of_none;
@@ -58,7 +58,7 @@ fn after_faults(systems: &[Vec<SystemFaults<'_>>]) -> Vec<IntegrityRow> {
     rows.collect()
 }
 
-/// What trials without faults wrote and read back.
+/// Blocks that trials without faults wrote and read back.
 fn of_trials(view: &ResultsView<'_>) -> Vec<IntegrityRow> {
     let entries = view.entries();
     let rows = entries.flat_map(|entry| {

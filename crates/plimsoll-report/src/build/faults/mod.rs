@@ -28,7 +28,7 @@ const CONFIDENCE: f64 = 0.95;
 /// One kind of fault of one system, beside one workload; those of the A/A control are of the same system.
 struct SystemFaults<'a> {
     system: &'a str,
-    /// What it is called among the faults of its system.
+    /// Name among the faults of its system.
     name: &'a str,
     injection: &'a FaultInjection,
     /// In the order in which they were injected, each with its place in the run.
@@ -156,7 +156,7 @@ pub(super) fn fewest(view: &ResultsView<'_>) -> Option<usize> {
     counts.filter(|count| *count > 0).min()
 }
 
-/// What the number of faults bounds.
+/// Number of faults, and the bound on data loss that it gives.
 pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let faults = fewest(view)?;
     let systems = systems(view);
@@ -179,7 +179,7 @@ pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     })
 }
 
-/// What the sessions did meanwhile.
+/// Load of the sessions beside the faults.
 pub(super) fn load(view: &ResultsView<'_>) -> Option<String> {
     systems(view).first().map(|kinds| every::load(kinds))
 }
@@ -347,7 +347,7 @@ fn sessions(kind: &SystemFaults<'_>) -> ReportFinding {
     }
 }
 
-/// What is said of servers that did not outlive what they should.
+/// Finding on server processes that crashed unexpectedly.
 fn failed(kind: &SystemFaults<'_>) -> Option<ReportFinding> {
     let processes: u32 = kind.results().map(|fault| fault.crashed).sum();
     let victims: Vec<&str> = kind
@@ -363,7 +363,7 @@ fn failed(kind: &SystemFaults<'_>) -> Option<ReportFinding> {
     })
 }
 
-/// What became of the data of a system.
+/// Finding on whether a system lost data.
 fn data(kinds: &[&SystemFaults<'_>]) -> Option<ReportFinding> {
     let all = || kinds.iter().flat_map(|kind| kind.results());
     let (faults, bad) = (

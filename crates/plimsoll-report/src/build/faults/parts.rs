@@ -10,7 +10,7 @@ use super::{SystemFaults, shown, stall};
 use crate::model::{ReportTable, ReportTableCell};
 use crate::words::dash;
 
-/// What a cluster does, in order: the word of its events, and what a reader is told.
+/// Stages of a failover, in order: the word of the cluster's events, and the column title.
 const PARTS: [(&str, &str); 5] = [
     ("noticed", "#failure detected"),
     ("agreed", "#membership agreed"),

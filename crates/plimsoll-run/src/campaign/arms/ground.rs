@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the arms stand on: what each target is, whom it is shared with, and what of that a reader
-//! should know before any number.
+//! Targets below the arms: the type of each, other runs that use it, and facts that a reader should
+//! know before any number.
 
 use super::{ArmSet, ArmTarget};
 use crate::campaign::{WorkloadRequest, remote};
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is claimed of this machine, and what was seen of others at it.
+/// Claims on this machine, and other runs that were seen on it.
 #[derive(Debug, Default)]
 pub(super) struct ArmClaims {
     /// Whether a directory may be shared with another run.
@@ -24,7 +24,7 @@ pub(super) struct ArmClaims {
     claims: Vec<File>,
     /// Directories that are claimed, by device and number: a control has that of its base.
     claimed: BTreeSet<(u64, u64)>,
-    /// What another run works on, too: of an arm, or of a disk.
+    /// Warnings of other runs that work on the same arm or disk.
     others: Vec<RunWarning>,
 }
 
@@ -38,8 +38,8 @@ impl ArmClaims {
         if !is_stack && !matches!(target.spec, TargetSpec::Directory(_)) {
             return Ok(());
         }
-        // What holds a directory open keeps a stack from unmounting it, as faults and self-tests may have to:
-        // the one that it is mounted in stands for it.
+        // A claim keeps its directory open and would keep a stack from unmounting it, as faults and
+        // self-tests may have to: the directory above the mount is claimed instead.
         let root = match root.parent() {
             Some(above) if is_stack => above,
             _ => root,
@@ -169,7 +169,7 @@ impl ArmSet {
         disks.iter().for_each(|disk| self.ground.claim_disk(disk));
     }
 
-    /// What every system is, one line each.
+    /// Description of every system, one line each.
     pub fn lines(&self) -> Vec<String> {
         let once = self
             .targets
@@ -185,7 +185,7 @@ impl ArmSet {
         once.map(line).collect()
     }
 
-    /// What a reader should know of the arms before any number.
+    /// Notes on the arms that a reader should know before any number.
     pub fn notes(&self, asked: &[WorkloadRequest]) -> Vec<RunWarning> {
         let direct = asked.iter().any(|one| one.workload.is_direct());
         let mut notes = Vec::new();

@@ -51,7 +51,7 @@ impl ArmSet {
         self.load.nodes().to_vec()
     }
 
-    /// What can be known to be wrong with load from nodes.
+    /// Errors of load from nodes that can be found beforehand.
     pub(super) fn check_on_nodes(&mut self, asked: &[WorkloadRequest]) -> Result<(), CliError> {
         let nodes = self.load_nodes();
         if nodes.is_empty() {
@@ -239,7 +239,7 @@ impl ArmSet {
         }
     }
 
-    /// What a reader should know of where the load comes from.
+    /// Note on the machines that the load comes from.
     pub(super) fn note_on_nodes(&self) -> Option<String> {
         self.node_names().map(|names| {
             format!(

@@ -136,7 +136,7 @@ impl ArmSet {
     fn find_device(&mut self, place: usize, path: &Path) -> Result<(), CliError> {
         let (found, identity) = device::facts(path, self.nodes.local())?;
         let target = &mut self.targets[place];
-        // What may be destroyed is the device that was looked at then, not what has its name now.
+        // Consent to destroy is for the device that was looked at, not for what has its name now.
         if target
             .identity
             .as_ref()

@@ -76,7 +76,7 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
     }
 }
 
-/// What is said after each block of these values of the three arms.
+/// Number of warnings after each block of these values of the three arms.
 fn said(blocks: &[[u64; 3]]) -> Vec<usize> {
     let manifest = manifest();
     let mut course = InterimAnalysis::default();

@@ -33,7 +33,7 @@ use std::time::Duration;
 /// Time between two looks at whether the trial is over.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a server misses at most before it is rebuilt.
+/// Most bytes of writes that a server misses before it is rebuilt.
 const MISSED_BYTES: u64 = 256 << 20;
 
 /// The file that these writes go into.
@@ -42,7 +42,7 @@ const MISSED_FILE: &str = "plimsoll.missed";
 /// The file that is written to see whether a stack answers again.
 const SETTLE_FILE: &str = "plimsoll.settle";
 
-/// What a dry run says of it.
+/// Line of a dry run about the condition; `None` for a healthy stack.
 pub(super) fn intention(condition: &StackCondition) -> Option<String> {
     (!condition.is_healthy()).then(|| while_text(condition))
 }
@@ -175,7 +175,7 @@ pub(in crate::campaign) fn under_condition<T>(
     })
 }
 
-/// What is done to a stack beside a trial.
+/// Fault or scrub of a stack beside a trial.
 enum StackTrouble {
     Fault(Box<FailoverFault>),
     Scrub(Vec<(String, PlanAction)>),
@@ -286,7 +286,7 @@ impl FailoverContext {
         }
     }
 
-    /// What reads all data of the stack and compares them.
+    /// Steps that read all data of the stack and compare them.
     fn scrub_plan(&mut self) -> Result<Vec<(String, PlanAction)>, CliError> {
         let plan = stacks::change::planned(
             &self.name,
@@ -394,7 +394,7 @@ fn write_missed(path: &Path) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// What the work gives, if it ends in time. It is not waited for longer: it may stand still for as long as
+/// Result of the work, if it ends in time. It is not waited for longer: it may hang for as long as
 /// a stack does.
 fn in_time<T: Send + 'static>(
     limit: Nanos,
@@ -406,7 +406,7 @@ fn in_time<T: Send + 'static>(
     wait(&ended, limit, stop)
 }
 
-/// What comes within this time; nothing when it does not, or the user stops.
+/// Value that arrives within this time; `None` when it does not, or the user stops.
 fn wait<T>(ended: &Receiver<T>, limit: Nanos, stop: &AtomicBool) -> Option<T> {
     let clock = SystemClock::new();
     let until = clock.now() + Duration::from_nanos(limit.0);

@@ -54,7 +54,7 @@ const PIECE: usize = 1 << 20;
 /// Directory that sshd insists on when root starts it; its service makes it.
 const SSHD_DIR: &str = "/run/sshd";
 
-/// What it is made with: the programs that are asked for beforehand.
+/// Programs that the copier needs; each is looked for beforehand.
 const PROGRAMS: [&str; 4] = ["scp", "ssh", "ssh-keygen", "sshd"];
 
 /// A way to copy a file, and the file.
@@ -66,7 +66,7 @@ pub(super) struct ScpCopier {
     number: AtomicU64,
 }
 
-/// What came of copying until it was stopped.
+/// Result of copying until it was stopped.
 #[derive(Debug, Default)]
 pub(super) struct ScpCopyResult {
     /// Copies that scp ended well and that were synced.
@@ -245,7 +245,7 @@ impl ScpCopier {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                // What it was is gone as soon as the next is written over it.
+                // The old copy is gone as soon as the next is written over it.
                 copied.promised.retain(|(path, _)| path != to);
                 match self.copy(to, stop) {
                     Ok(Some(number)) => {
@@ -274,7 +274,7 @@ impl ScpCopier {
             |(path, number): &&(PathBuf, u64)| !self.is_same(path, *number).unwrap_or(false);
         let missing = copied.promised.iter().filter(is_gone).count() as u64;
         for name in copied.names.iter().filter(|_| missing == 0) {
-            // What stays takes room, and that is told when there is none.
+            // A copy that stays takes room, and a lack of room is reported.
             let _ = fs::remove_file(name);
         }
         missing

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Its name, in the directory that is measured.
 const FILL_FILE: &str = "plimsoll.fill";
 
-/// What keeps room for the files of the workload meanwhile.
+/// File that keeps room for the files of the workload meanwhile.
 const RESERVE_FILE: &str = "plimsoll.reserve";
 
 /// How far from the share it may be.
@@ -35,7 +35,7 @@ pub(super) struct FillFile {
 
 impl Drop for FillFile {
     fn drop(&mut self) {
-        // What is left goes with the stack.
+        // A file that stays is removed with the stack.
         let _ = fs::remove_file(&self.path);
     }
 }

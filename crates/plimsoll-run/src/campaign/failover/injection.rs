@@ -74,10 +74,10 @@ impl<'scope> FailoverClients<'scope> {
     }
 }
 
-/// What came of a fault that was done, and what went wrong beside it.
+/// Result of an injected fault, and any failure beside it.
 pub(super) type FailoverFaultResult = (Option<FaultResult>, Result<(), CliError>);
 
-/// What is said where a fault could not be recovered.
+/// Error for a fault that could not be recovered.
 pub(super) fn cannot_heal(failure: CliError) -> CliError {
     let failure = CliError {
         code: CliExitCode::NotCleaned,
@@ -89,7 +89,7 @@ pub(super) fn cannot_heal(failure: CliError) -> CliError {
     )
 }
 
-/// What is said of sessions that did not come to do what they should.
+/// Error for sessions that did not reach their rate; none after Ctrl-C.
 fn never_calm(
     mut users: FailoverClients<'_>,
     name: &str,
@@ -111,7 +111,7 @@ fn not_carried(name: &str) -> CliError {
     CliError::sentence(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
 }
 
-/// What is said of a file system that a fault has destroyed.
+/// Error for a file system that a fault has destroyed.
 fn broken_file_system(name: &str, said: &str) -> CliError {
     let text = format!("the file system of {name} did not survive: {said}");
     CliError::sentence(CliExitCode::BadData, text)
@@ -161,7 +161,7 @@ impl FailoverContext {
         let first = self.begin(planned, self.lasting, stop);
         let ordered_at = FailoverSessions::now();
         let injected = first.and_then(|()| match stop.load(Ordering::Relaxed) {
-            // What came first is healed, and no more is done.
+            // Steps before the fault are healed, and no more is done.
             true if !fault_plan.first.is_empty() => Err(stopped()),
             _ => self.carry_out(&fault_plan.inject, planned),
         });
@@ -178,7 +178,7 @@ impl FailoverContext {
         // Whatever went wrong until now.
         let mended = self.mend(planned, (heal, &processes), &mut || users.end_once(), stop);
         let healed_at = FailoverSessions::now();
-        // What holds the data is back, and does not hold a whole file system any more: that came of it.
+        // Storage is back, but without a whole file system: that is the result of the fault.
         let crashed = match self.broken.is_some() {
             true => 0,
             false => mended.map_err(cannot_heal)?,
@@ -259,16 +259,16 @@ impl FailoverContext {
         Ok(crashed)
     }
 
-    /// What brings the server back where others gave it up although nobody took its processes: the
-    /// end of the fault alone would leave the stack without it, and the next fault would be a second
-    /// one.
+    /// Steps that bring the server back where other servers gave it up although the fault did not
+    /// take its processes: the end of the fault alone would leave the stack without it, and the
+    /// next fault would be a second one.
     fn given_up(&mut self, planned: &FailoverFault) -> Result<Vec<(String, PlanAction)>, CliError> {
         let what = format!("see whether {} was given up", planned.victim.name);
         faults::given_up(&planned.victim, &self.made, &mut self.nodes)
             .map_err(doing(CliExitCode::Failed, what))
     }
 
-    /// What comes before a fault, and is given time.
+    /// Steps before a fault, and a pause after them.
     pub(super) fn begin(
         &mut self,
         planned: &FailoverFault,

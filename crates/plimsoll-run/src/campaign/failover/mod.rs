@@ -50,7 +50,7 @@ struct FailoverFault {
     fault_plan: FaultPlan,
 }
 
-/// What a fault is injected into.
+/// Stack that a fault is injected into.
 struct FailoverContext {
     /// The stack.
     name: String,
@@ -69,7 +69,7 @@ struct FailoverContext {
     site: StackNodes,
     nodes: HostPool,
     clock: SystemClock,
-    /// What shows that its file system did not survive the fault, if it did not.
+    /// Error that shows that its file system did not survive the fault, if it did not.
     broken: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl FailoverContext {
         })
     }
 
-    /// What the servers' logs say that they did between two times of day, counted from when it was felt.
+    /// Events in the servers' logs between two times of day, counted from when the fault was felt.
     fn events(&mut self, (from, to): (Nanos, Nanos), felt_at: Nanos) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         for server in &self.made.servers {

@@ -27,7 +27,7 @@ const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObserverOptions<'a> {
     pub(super) observers: &'a [FaultObserver],
-    /// What `scp` copies with.
+    /// Copier that `scp` uses.
     pub(super) copier: Option<&'a ScpCopier>,
     /// The stack.
     pub(super) name: &'a str,
@@ -44,7 +44,7 @@ pub(super) struct ObserverRun<'scope> {
     name: &'scope str,
 }
 
-/// What an observer saw, and what must be there afterwards.
+/// Result of an observer, and the lines or copies that must be there afterwards.
 enum ObserverPromise<'a> {
     /// The lines in this directory that this ledger has.
     Lines(ObserverResult, PathBuf, PathBuf),

@@ -33,7 +33,7 @@ pub(super) const AFTERWARDS: LedgerCheckOptions = LedgerCheckOptions {
     gone_is_lost: true,
 };
 
-/// What the sessions do.
+/// Load of the sessions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SessionLoadOptions {
     pub(super) sessions: u32,
@@ -55,7 +55,7 @@ impl SessionLoadOptions {
     }
 }
 
-/// What they did so far, now and then.
+/// Progress of the sessions so far, taken now and then.
 #[derive(Debug, Default)]
 struct SessionProgress {
     /// At most a second apart: when, and writes and reads of each until then.
@@ -69,7 +69,7 @@ pub(super) struct FailoverSessions<'scope> {
     worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, CliError>>>,
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<SessionProgress>>,
-    /// What was read while they worked and should not have been.
+    /// Bad blocks that were read while the sessions worked.
     bad: BadBlocks,
     target: &'scope NodeTarget,
     name: String,
@@ -200,8 +200,8 @@ impl<'scope> FailoverSessions<'scope> {
     }
 }
 
-/// What stands for a directory that is gone with its file system, or from it: nothing that was written is
-/// there. Removed in the end.
+/// Empty directory in place of one that is gone with its file system, or from it: nothing that was
+/// written is there. Removed in the end.
 struct EmptyDirectory(PathBuf);
 
 impl EmptyDirectory {

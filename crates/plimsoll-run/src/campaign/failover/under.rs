@@ -136,7 +136,7 @@ fn check_load(
     Ok(())
 }
 
-/// What would be injected, a line for each fault.
+/// Planned faults and stack conditions, one line each.
 pub fn intentions(settings: &CampaignOptions) -> Vec<String> {
     let line = |injection: &FaultInjection| {
         let victim = match injection.victim.as_deref() {
@@ -229,13 +229,13 @@ fn check_one(injection: &FaultInjection, arm: &str, arms: &ArmSet) -> Result<(),
     arms.check_room_for(of_sessions.saturating_add(of_copies))
 }
 
-/// What the trials under faults of one run share.
+/// State that the trials under faults of one run share.
 pub(in crate::campaign) struct FaultBench {
     /// Where ledgers are kept, not on the stacks.
     ledgers: PathBuf,
     /// Another one each time: what an earlier run left on the stack must not pass for this one's.
     campaigns: Seed,
-    /// What `scp` copies with, once it is needed.
+    /// Copier that `scp` uses, once it is needed.
     copier: Option<ScpCopier>,
     /// The most that a session got out of a system beside a workload, where that is asked.
     ceilings: BTreeMap<CeilingKey, f64>,
@@ -389,7 +389,7 @@ pub(super) fn planned<'a>(
     }
 }
 
-/// What a load came to, and the fault; and what went wrong beside them.
+/// Result of a load, result of the fault, and any failure beside them.
 pub(in crate::campaign) type UnderFault<T> = (T, Option<FaultResult>, Option<CliError>);
 
 /// Plays a load while a fault is injected beside it; gives what both came to.

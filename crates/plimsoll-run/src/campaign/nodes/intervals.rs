@@ -13,7 +13,7 @@ pub(super) struct NodeIntervalMerger<'a> {
     waiting: BTreeMap<u64, TrialInterval>,
     /// How far each node is.
     reached: Vec<u64>,
-    /// What was passed on ends here; what comes late belongs to the next one.
+    /// Intervals that start before this were passed on; late ones count in the next one.
     passed: u64,
 }
 

@@ -152,7 +152,7 @@ impl ClientLoadGenerators {
         self.nodes.is_empty()
     }
 
-    /// What is known of other machines.
+    /// Facts about the other machines.
     pub fn facts(&self) -> Vec<ClientLoadNode> {
         self.facts.clone()
     }
@@ -371,7 +371,7 @@ impl TrialSessions<'_> {
         start_at
     }
 
-    /// What all gave together, of a trial that started at this instant, and what they remarked.
+    /// Combined result of all nodes, of a trial that started at this instant, and their remarks.
     pub(super) fn result(
         self,
         trial: &TrialId,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Most that is taken of one node before the next one is listened to.
 const HEARD_MAX: usize = 64;
 
-/// What a node's recording came to, or why it did not end well.
+/// Result of a node's recording, or why it did not end well.
 pub(super) type NodeCaptureResult = Result<CaptureStats, CliError>;
 
 impl ClientLoadGenerators {

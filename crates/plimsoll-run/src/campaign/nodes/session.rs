@@ -110,10 +110,10 @@ pub(super) struct NodeSession<'a> {
     prepared: Nanos,
     /// When it was heard of last.
     heard_at: Nanos,
-    /// What its seconds add up to: all that is known of a node that is lost.
+    /// Sum of its seconds: all that is known of a node that is lost.
     stats: OpStats,
     covered: Nanos,
-    /// What a reader of its result should know.
+    /// Remarks that a reader of its result should know.
     pub(super) notes: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> NodeSession<'a> {
         let offset = self.link.clock_offset();
         if let Some(offset) = self.keep(offset) {
             self.clock = offset;
-            // What it said meanwhile was heard with its answers.
+            // Messages that it sent meanwhile were heard with its answers.
             self.heard_at = monotonic();
         }
     }
@@ -235,7 +235,7 @@ impl<'a> NodeSession<'a> {
         }
     }
 
-    /// What was asked of it, unless it is lost.
+    /// Answer of the node; `None` after an error, with which the node is lost.
     fn keep<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -381,7 +381,7 @@ pub(super) fn dismiss(sessions: &mut [NodeSession<'_>]) {
             NodeSessionState::Told(_) | NodeSessionState::Lost(..)
         ) {
             let _ = session.listen();
-            // What hangs in a system call of this machine is waited for: its files are in use.
+            // A generator stuck in a system call here is waited for: its files are in use.
             if let NodeLink::Agent(agent) = &session.link
                 && monotonic() > until
             {

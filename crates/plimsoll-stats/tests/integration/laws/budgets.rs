@@ -66,7 +66,7 @@ impl System for WriteBack {
     }
 
     fn end(&mut self, at: f64, _sink: &mut Sink) {
-        // What waits longer than any pause lasts is withdrawn.
+        // Writes that wait longer than any pause lasts are withdrawn.
         let pause = (self.high - self.low) / self.cleaned_alone;
         if self.free > at + pause {
             (self.free, self.at) = (at + pause, at + pause);

@@ -37,7 +37,7 @@ pub(crate) struct LawLimit {
     pub(crate) share: f64,
 }
 
-/// What a search has to cope with.
+/// Difficulty that a search has to cope with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LawGroup {
     /// States last milliseconds: seconds of a trial are alike.
@@ -48,7 +48,7 @@ pub(crate) enum LawGroup {
     NoAnswer,
 }
 
-/// What a law may be used for.
+/// Permitted use of a law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LawHalf {
     Tuning,
@@ -81,7 +81,7 @@ pub(crate) struct LawSecond {
     pub(crate) ended: u64,
 }
 
-/// What a trial shows.
+/// Observations of a trial.
 #[derive(Debug, Clone)]
 pub(crate) struct LawTrial {
     pub(crate) offered: u64,
@@ -207,7 +207,7 @@ fn sets() -> Vec<Set> {
     families.into_iter().flatten().collect()
 }
 
-/// What serves the operations of a law.
+/// System that serves the operations of a law.
 trait System {
     /// Time from one arrival to the next, at a mean rate.
     fn gap(&mut self, rng: &mut Rng, _at: f64, rate: f64) -> f64 {

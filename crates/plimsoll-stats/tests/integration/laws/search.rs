@@ -201,7 +201,7 @@ fn step(request: &LoadLineRequest, trial: &LawTrial, search: &LoadLineSearch) {
     );
 }
 
-/// What the search sees: counts by second, and what was served of the last half.
+/// Trial as the search sees it: counts by second, and the share served of the last half.
 fn shown(trial: &LawTrial, request: LoadLineRequest) -> LoadLineTrial {
     let batches = trial.seconds.iter().map(|second| LoadLineBatch {
         operations: second.ops as f64,

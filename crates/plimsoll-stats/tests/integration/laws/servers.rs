@@ -7,7 +7,7 @@ use plimsoll_core::rng::Rng;
 use super::paths::LawPath;
 use super::{LawGroup, Set, Sink, System, Work, split};
 
-/// What the device has taken in when a trial ends: work of at most so many seconds.
+/// Work that the device has taken in when a trial ends, in seconds at most.
 const TAKEN_IN: f64 = 1.0;
 
 /// Equal servers, whose speed changes together along a path.

@@ -33,7 +33,7 @@ impl Eq for Job {}
 /// Processor sharing behind a cache, which answers its share at once.
 struct Shared {
     jobs: BinaryHeap<Job>,
-    /// What each operation in service has been served since the beginning.
+    /// Work done for each operation in service since the beginning.
     served: f64,
     at: f64,
     hits: f64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is read of answers and texts, and what is told of damage.
+//! Figures read of answers and texts, and messages about damage.
 
 use super::super::tests::{OPENMETRICS, PROMETHEUS, open, series, sums};
 use super::super::{CounterFile, CounterSource};
@@ -128,7 +128,7 @@ fn what_is_no_counter_or_damaged_is_told() {
         "[".repeat(100_000)
     );
     assert!(error(&deep).contains("broken or cut off"));
-    // What came before the damage is kept, and the place told.
+    // Samples before the damage are kept, and its place is told.
     let behind = format!("{good}\n{}", &good[..60]);
     let file = open(&behind);
     let damage = file.damage().unwrap();

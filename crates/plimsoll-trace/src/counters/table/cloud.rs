@@ -41,7 +41,7 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
 struct CloudSeries<'a> {
     metric: &'a str,
     disk: &'a str,
-    /// What its values are, if the label says it.
+    /// Statistic of its values, if the label names it.
     statistic: Option<&'a str>,
 }
 

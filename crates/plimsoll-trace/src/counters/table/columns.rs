@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the columns of a table are: by their names, or as a mapping file says.
+//! Meaning of the columns of a table: by their names, or as a mapping file says.
 
 use jiff::tz::TimeZone;
 use plimsoll_core::mapping::{MappingFile, MappingTimeMark, MappingTimeUnit};
@@ -54,7 +54,7 @@ pub(super) struct FigureColumn {
     pub(super) figure: TableFigure,
 }
 
-/// What is to be done about a column that leaves something open.
+/// Advice for a column whose name leaves something open.
 const MAPPING: &str = "say it in a mapping file, which plimsoll new mapping FILE begins";
 
 /// Nanoseconds of a unit of times, by the word for it in the name of a column.

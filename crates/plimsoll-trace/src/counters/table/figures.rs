@@ -7,7 +7,7 @@ use super::super::meaning::{ColumnMeaning, DiskRowValues, rates};
 use super::super::{CounterRow, CounterScan, CounterSemantics};
 use crate::series::DiskMetric;
 
-/// What mapping files call the figures of a disk.
+/// Metrics of mapping files, each with the metric of a disk that it names.
 pub(super) const METRICS: [(MappingMetric, DiskMetric); 16] = [
     (MappingMetric::Reads, DiskMetric::Reads),
     (MappingMetric::Writes, DiskMetric::Writes),

@@ -107,9 +107,9 @@ pub fn begun(path: &Path, recording: &str) -> Result<String, TraceError> {
     Ok(parts.text(recording, glimpse.separator))
 }
 
-/// What is seen of a table.
+/// Columns of a table with their first values, and their separator.
 struct TableGlimpse {
-    /// What separates its columns, of a CSV.
+    /// Separator of the columns, of a CSV.
     separator: Option<u8>,
     /// The names of its columns, each with its first value.
     columns: Vec<(String, String)>,

@@ -81,7 +81,7 @@ fn is_table(names: &[String]) -> bool {
     }
 }
 
-/// What the columns of these names are, as a mapping file says if there is one.
+/// Meaning of the columns of these names, as a mapping file says if there is one.
 fn columns(
     names: &[String],
     mapping: Option<&MappingFile>,
@@ -107,7 +107,7 @@ fn wrong(input: &RecordingInput, what: impl Into<String>) -> TraceError {
     TraceError::format(input.name(), what)
 }
 
-/// What a disk is called that its table does not name: as the file is.
+/// Name of a disk that its table does not name: that of the file.
 fn disk_name(input: &RecordingInput) -> String {
     let name = Path::new(input.name()).file_name().unwrap_or_default();
     let name = name.to_string_lossy();

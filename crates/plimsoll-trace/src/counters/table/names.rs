@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the name of a column says: a figure of a disk, its unit and how it counts.
+//! Meaning of the name of a column: a figure of a disk, its unit and how it counts.
 //!
 //! Names are those of sysstat and of clouds as they are, and any others by their words:
 //! `node_disk_read_bytes_total`, `sda writes/s`, `Data Disk Queue Depth`. A word that is not known, and is no
@@ -19,7 +19,7 @@ use plimsoll_core::mapping::{MappingDimension, MappingKind, MappingMetric, Mappi
 use super::super::meaning::{ColumnMeaning, of_sysstat};
 use super::figures::{METRICS, TableFigure};
 
-/// What the name of a column says.
+/// Disk and figure in the name of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NamedFigure {
     /// The disk that it names.
@@ -75,8 +75,8 @@ pub(super) fn is_of_cloud(name: &str) -> bool {
     CLOUD.iter().any(|(known, ..)| *known == name.trim())
 }
 
-/// What a column of this name is; `None` of something else. In a table whose rows have both ends of their
-/// interval a plain number is what was counted in it.
+/// Figure of a column of this name; `None` for other columns. In a table whose rows have both ends
+/// of their interval a plain number is the amount counted in it.
 pub(super) fn named(name: &str, has_intervals: bool) -> Option<NamedFigure> {
     let name = name.trim();
     let known = CLOUD
@@ -127,7 +127,7 @@ fn sysstat(meaning: ColumnMeaning) -> Option<ColumnFigure> {
     Some(ColumnFigure { metric, kind, unit })
 }
 
-/// What is read or written.
+/// Kind of operation in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Read,
@@ -136,7 +136,7 @@ enum Way {
     Flush,
 }
 
-/// What the words of a name are.
+/// Meaning of the words of a name.
 #[derive(Debug, Default)]
 struct FigureWords {
     device: Option<String>,
@@ -359,7 +359,7 @@ fn is_disk(word: &str) -> bool {
     is_lettered || rests.any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// What a column is beside figures.
+/// Role of a column other than a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnRole {
     Time,
@@ -383,10 +383,10 @@ const ROLES: [(ColumnRole, &str); 7] = [
     (ColumnRole::Metric, "metric series metricname field itemid"),
     (ColumnRole::Value, "value"),
 ];
-/// What may stand behind a time: its unit and zone.
+/// Words that may stand behind a time: its unit and zone.
 const TIME_WORDS: &str = "unix epoch utc gmt s ms us ns";
 
-/// What else a column of this name is, and of a time the words behind it.
+/// Role of a column of this name other than a figure, and of a time the words behind it.
 pub(super) fn role(name: &str) -> Option<(ColumnRole, Vec<String>)> {
     let words: Vec<String> = words(name).into_iter().map(|word| word.lower).collect();
     let (first, rest) = words.split_first()?;

@@ -25,7 +25,7 @@ const SAMPLES_MAX: usize = 1 << 23;
 const METRICS_MAX: usize = 10_000;
 /// Times before this are of no clock, but since some beginning.
 const DATED_MIN_NS: u64 = 100_000_000_000_000_000;
-/// What programs write where there is no value.
+/// Words that programs write where there is no value.
 const ABSENT: [&str; 9] = [
     "",
     "nan",
@@ -39,7 +39,7 @@ const ABSENT: [&str; 9] = [
 ];
 const TOTALS: &str = "rows of all disks together are left out, as each disk has its own";
 
-/// What stands in a cell.
+/// Value of a cell.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "parquet"),
@@ -61,7 +61,7 @@ pub(super) enum TableCell<'a> {
 #[derive(Debug)]
 pub(super) struct TableReader {
     pub(super) columns: TableColumns,
-    /// What the only disk is called.
+    /// Name of the only disk.
     default_disk: String,
     disks: DeviceNameTable,
     clocks: Vec<RowPace>,

@@ -45,7 +45,7 @@ fn is_big(head: &[u8]) -> Option<bool> {
     }
 }
 
-/// What differs between versions of the log.
+/// Parts of the layout that differ between versions of the log.
 struct LogLayout {
     modules: usize,
     /// Places of the traces of POSIX and MPI-IO among the modules.
@@ -86,7 +86,7 @@ struct TracedLayer {
     is_partial: bool,
 }
 
-/// What the header says.
+/// Fields of the header.
 struct LogHeader {
     version: String,
     is_big: bool,

@@ -22,7 +22,7 @@ use crate::recording::{RecordingCapabilities, RecordingScope};
 pub(super) use log::FORMAT as LOG;
 pub(super) use text::FORMAT as TEXT;
 
-/// What DXT records: operations on files, with everything but the queue below them.
+/// Contents of DXT: operations on files, with everything but the queue below them.
 const CARRIES: RecordingCapabilities = RecordingCapabilities {
     scope: RecordingScope::File,
     ..TIMED
@@ -31,7 +31,7 @@ const CARRIES: RecordingCapabilities = RecordingCapabilities {
 /// The parser prints four decimals.
 const TEXT_RESOLUTION: Nanos = Nanos(100_000);
 
-/// What to do about a log of totals.
+/// Advice for a log that has only totals.
 const NO_TRACES: &str = "it holds no traces of single reads and writes (DXT), only totals of each \
      file; run the job with DXT_ENABLE_IO_TRACE=1 in its environment";
 

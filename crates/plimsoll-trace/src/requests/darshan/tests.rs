@@ -8,7 +8,7 @@ use super::super::fixtures::{FixtureRequest, read};
 use super::*;
 use crate::input::RecordingInput;
 
-/// What `darshan-dxt-parser` prints of two processes and two files, shortened.
+/// Output of `darshan-dxt-parser` for two processes and two files, shortened.
 pub(in super::super) const PRINTED: &[u8] = b"# darshan log version: 3.21
 # compression method: ZLIB
 # exe: ./app

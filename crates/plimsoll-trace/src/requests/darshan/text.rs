@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `darshan-dxt-parser` prints of a log: of each file and process some lines about it, then a line for
-//! each request: layer, rank, `write` or `read`, number, offset, length, start and end in seconds, and on
-//! Lustre the targets. Times have four decimals.
+//! Output of `darshan-dxt-parser` for a log: of each file and process some lines about it, then a
+//! line for each request: layer, rank, `write` or `read`, number, offset, length, start and end in
+//! seconds, and on Lustre the targets. Times have four decimals.
 
 use plimsoll_core::op::OpKind;
 
@@ -29,7 +29,7 @@ const FIRST: &[u8] = b"# darshan log version:";
 const FIRST_LINES: usize = 20;
 const NANOS: u64 = 1_000_000_000;
 
-/// What was told of the requests that follow.
+/// Context of the requests that follow.
 #[derive(Default)]
 struct DxtText {
     file: Vec<u8>,

@@ -182,7 +182,7 @@ struct ParquetReader {
     state: TraceReadState,
     /// Of which each of [`NAMES`] is read, if it has it.
     table: ParquetTable,
-    /// What the file says, or the earliest start where times count from 1970.
+    /// Origin that the file states, or the earliest start where times count from 1970.
     origin_unix_ns: Option<u64>,
     /// From the times of the file to those of the recording.
     begin: TraceOrigin,
@@ -299,7 +299,7 @@ impl ParquetReader {
     }
 }
 
-/// What a table with these columns carries.
+/// Capabilities of a table with these columns.
 fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> RecordingCapabilities {
     let service = match columns[TOOK] {
         Some(_) => RecordingDetail::Each,
@@ -378,7 +378,7 @@ fn request(
     })
 }
 
-/// What a word says a request does, in any case.
+/// Operation that a word names, in upper or lower case.
 fn kind_of(word: &[u8]) -> Option<OpKind> {
     const OTHERS: [(OpKind, &str); 8] = [
         (OpKind::Read, "r"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was asked for, read and checked before anything is done.
+//! Workloads and targets asked for, read and checked before anything is done.
 
 use super::super::design::check_designable;
 use super::super::trust::TrustArgs;
@@ -19,7 +19,7 @@ pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>,
     let (length, trust) = (job.timing.length, job.shape.trust());
     let named = job.workloads.iter().map(|text| asked(text, length, trust));
     let mut all: Vec<WorkloadRequest> = named.collect::<Result<_, _>>()?;
-    // What a person types needs no consent.
+    // Workloads that a person types need no consent.
     check_programs(job, command_line::file().as_deref(), &all)?;
     let variants = job.campaign.variants.iter();
     let variants = variants.map(|one| varied(one, length, trust));
@@ -79,7 +79,7 @@ pub(super) fn check_asked(
     Ok(())
 }
 
-/// What is asked for where no workload is: the sessions that feel a fault are all there is.
+/// Request without a workload: only the sessions that feel a fault run.
 fn sessions_alone() -> WorkloadRequest {
     WorkloadRequest {
         workload: Workload::idle("sessions"),
@@ -90,7 +90,7 @@ fn sessions_alone() -> WorkloadRequest {
     }
 }
 
-/// What is to be verified must be stamped, and kept somewhere.
+/// Data to be verified must be stamped, and kept somewhere.
 fn check_verifiable(targets: &[TargetSpec], asked: &[WorkloadRequest]) -> Result<(), CliError> {
     let keeps_nothing = |target: &TargetSpec| {
         matches!(

@@ -14,7 +14,7 @@ const STEADY_WITHIN_MIN: Nanos = Nanos(120 * Nanos::SECOND.0);
 /// The most passes: more would be a slip of the finger.
 const PASSES_MAX: f64 = 100.0;
 
-/// What is written to every system before it is measured.
+/// Writes that precondition every system before it is measured.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(in super::super) struct PreconditionArgs {
     /// Before the first block, write the working set of each workload TIMES over (`2x`) on every
@@ -26,7 +26,7 @@ pub(in super::super) struct PreconditionArgs {
     precondition: Option<f64>,
 }
 
-/// What is done to systems so that trials find them as they are after hours of use.
+/// Conditioning of systems, so that trials find them as they are after hours of use.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(in super::super) struct ConditioningArgs {
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(in super::super) struct ConditioningArgs {
     bytes: Option<u64>,
 }
 
-/// What was chosen of it.
+/// Chosen options of conditioning.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in super::super) struct ConditioningChoice {
     pub(super) passes: Option<f64>,

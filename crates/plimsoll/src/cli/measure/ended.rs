@@ -28,7 +28,7 @@ pub(super) fn ended(
     let mut wrong: Vec<CliError> = ended.err().into_iter().collect();
     wrong.extend(raze::verdict(left).err());
     if let Some(results) = &results {
-        // What ended before anything was measured has nothing to show.
+        // A run that failed before its first trial has nothing to show.
         if wrong.is_empty() || !results.trials.is_empty() {
             wrong.extend(show(job, results, folder).err());
         }

@@ -154,7 +154,7 @@ impl ClientLoadArgs {
     }
 }
 
-/// What the objects of a run's fleet are called.
+/// Name of the objects of a run's fleet.
 fn name_of(id: &str) -> String {
     format!("plimsoll-{id}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
+//! Steps of `run` and `compare`: from arguments to a run folder, its report and its cleaning up.
 
 mod asked;
 mod conditioning;
@@ -172,7 +172,7 @@ impl TrialTimingArgs {
         self.budget
     }
 
-    /// What of it a design of blocks has to keep to, beside these blocks.
+    /// Trial settings that a design of blocks has to keep to, with these blocks and systems.
     pub(super) fn given(&self, blocks: Option<u32>, systems: usize) -> GivenTrials {
         GivenTrials {
             blocks,
@@ -196,7 +196,7 @@ pub(super) fn drawn_seed() -> u64 {
     u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
-/// What goes beyond targets and workloads of a command line.
+/// Campaign options beyond the targets and workloads of a command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CampaignChoice<'a> {
     /// The workloads of a campaign file.
@@ -209,7 +209,7 @@ pub(super) struct CampaignChoice<'a> {
     pub(super) closed_and_open: bool,
 }
 
-/// What `run` and `compare` ask for.
+/// Options that `run` and `compare` measure with.
 #[derive(Debug)]
 pub(super) struct MeasureOptions<'a> {
     pub(super) targets: &'a [String],
@@ -218,7 +218,7 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) blocks: u32,
     /// Faults that are injected, each in trials of its own.
     pub(super) inject: Vec<FaultInjection>,
-    /// What systems are like, each in trials of its own.
+    /// Conditions of the systems, each in trials of its own.
     pub(super) conditions: Vec<StackCondition>,
     /// The load line that is searched instead of comparing in blocks.
     pub(super) load_line: Option<LoadLineGoal>,
@@ -231,14 +231,14 @@ pub(super) struct MeasureOptions<'a> {
     /// How blocks are designed and end.
     pub(super) design: BlockDesignChoice,
     pub(super) campaign: CampaignChoice<'a>,
-    /// What is done to the systems before the first block, and when a trial ends.
+    /// Conditioning of the systems before the first block, and the bytes that end a trial.
     pub(super) conditioning: ConditioningChoice,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
     /// Leave the page, and print nothing of the results: they are a part of something.
     pub(super) quiet: bool,
-    /// What each target adds to the one before it; empty unless they are a ladder.
+    /// Layers that each target adds to the one before it; empty unless they are a ladder.
     pub(super) ladder: &'a [String],
 }
 
@@ -307,7 +307,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
             let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &mut settings));
             play(job, &arms, order, &id, kept, (&stop, &key))
         });
-    // What was measured until the key was pressed is an answer as any other.
+    // Results measured until the key was pressed are an answer like any other.
     let is_stopped = stop.load(Ordering::Relaxed) && !key.was_pressed();
     drop(key);
     let left = arms.lower(&state);
@@ -360,7 +360,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
         budget: timing.budget.map(TimeBudget::new),
         seed,
         data_check: timing.data_check(),
-        // What an earlier run with the same seed left must not pass for what this one wrote.
+        // Stamps that an earlier run with the same seed left must not pass for those of this run.
         stamp_seed: seed.derive(&format!("stamps {id}"), 0),
         policy: VerdictPolicy {
             stopping: job.design.rule,

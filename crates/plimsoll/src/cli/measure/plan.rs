@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run is about to do, in words.
+//! Plan of a run that is about to start, in words.
 
 use super::MeasureOptions;
 use plimsoll_console::terminal;
@@ -17,10 +17,10 @@ use std::path::Path;
 /// Seconds a trial costs besides its measured part, for the estimate before the first one.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
-/// What a fault costs besides the time that it lasts, for the same estimate.
+/// Time that a fault costs besides its own length, for the same estimate.
 const RECOVERY: Nanos = Nanos(20_000_000_000);
 
-/// What is about to happen, in one paragraph.
+/// Announcement of a run, in one paragraph.
 pub(super) fn announcement(manifest: &RunManifest, folder: &Path) -> String {
     let goals = || {
         manifest
@@ -58,7 +58,7 @@ pub(super) fn announcement(manifest: &RunManifest, folder: &Path) -> String {
     )
 }
 
-/// What of a design is to be said before the first trial.
+/// Design of the blocks, as told before the first trial.
 fn designed(manifest: &RunManifest) -> String {
     let Some(design) = &manifest.design else {
         return String::new();
@@ -136,7 +136,7 @@ fn searches(
     labels.flat_map(on_each).collect()
 }
 
-/// What the searches of a dry run would do, in words.
+/// Planned searches of a dry run, in words.
 fn searches_text(goal: &LoadLineGoal, seed: Seed, searches: &[(String, String)]) -> String {
     let limits: Vec<String> = goal.limits.iter().map(ToString::to_string).collect();
     let mut text = format!(

@@ -90,8 +90,8 @@ pub(super) fn check(
     ))
 }
 
-/// What measuring led to since the plan was made: a pilot's design, what was done to systems, stacks that
-/// cannot have a fault.
+/// Findings of the run since the plan was made: a pilot's design, conditioning that was done,
+/// stacks that cannot have a fault.
 fn adopt(plan: &mut RunManifest, found: &RunManifest) {
     if let (Some(planned), Some(design)) = (&plan.design, &found.design)
         && planned.awaits_pilot()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written names every key that its schema knows.
+//! Written files name every key that their schema knows.
 
 use super::NewFileKind;
 use clap::ValueEnum as _;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time between lines of one trial.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What goes into the next line.
+/// Statistics for the next line.
 #[derive(Debug)]
 pub(super) struct ProgressLines {
     last: Instant,

@@ -36,7 +36,7 @@ pub(super) enum ProgressMode {
 }
 
 impl ProgressMode {
-    /// What it comes to here.
+    /// Mode in effect, given the terminal and whether results are JSON.
     pub(super) fn resolved(self, prints_json: bool) -> ProgressMode {
         match self {
             ProgressMode::Auto if prints_json => ProgressMode::Off,
@@ -104,7 +104,7 @@ impl RunListener for RunProgress {
         match self.mode {
             ProgressMode::Screen if matches!(event, RunEvent::Finished { .. }) => terminal::erase(),
             ProgressMode::Screen => {
-                // What a reader should know stays above the screen when that is gone.
+                // Events that a reader should know stay above the screen after it is erased.
                 if is_lasting(event) {
                     self.lines.event(event, &self.state);
                 }
@@ -135,7 +135,7 @@ impl Drop for RunProgress {
     }
 }
 
-/// What a reader of the results should know, too.
+/// Events that a reader of the results should know, too.
 fn is_lasting(event: &RunEvent) -> bool {
     matches!(
         event,

@@ -46,7 +46,7 @@ pub(super) fn rows(screen: &Buffer, is_coloured: bool) -> Vec<ScreenRow> {
     (0..area.height).map(row).collect()
 }
 
-/// What sets the style of a cell; empty for plain text.
+/// Escape sequence that sets the style of a cell; empty for plain text.
 fn sequence(cell: &Cell) -> String {
     let mut codes = Vec::new();
     if cell.modifier.contains(Modifier::BOLD) {

@@ -68,7 +68,7 @@ pub(super) fn drawn(
     buffer
 }
 
-/// What is running on the left, how far it is on the right; what there is no room for ends with `…`.
+/// Current work on the left, progress on the right; text that does not fit ends with `…`.
 fn heading(state: &RunProgressState, elapsed: Duration, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;
@@ -219,7 +219,7 @@ fn arm_table(rows: Vec<Row<'static>>, state: &RunProgressState, width: u16) -> T
     Table::new(rows, widths).header(Row::new(titles).style(FAINT))
 }
 
-/// What is known so far: verdicts as they form, or where load lines are. Each row has what it is about, the
+/// Results so far: verdicts as they form, or ranges of load lines. Each row has its subject, the
 /// estimate, the metric, and the verdict with its colour.
 fn verdict_rows(state: &RunProgressState) -> Vec<[Span<'static>; 4]> {
     let lines = state.lines().map(|(workload, arm, line)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a run while it goes on, from its events alone.
+//! State of a run while it goes on, from its events alone.
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::conditioning::SystemConditioningStart;
@@ -28,7 +28,7 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// What a trial is at.
+/// Phase of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrialPhase {
     Preparing,
@@ -46,7 +46,7 @@ impl TrialPhase {
     }
 }
 
-/// What an arm did in its last second, and in those before.
+/// Activity of an arm in its last second, and in those before.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ArmActivity {
     pub(super) ops_per_s: VecDeque<f64>,
@@ -82,7 +82,7 @@ impl RunRates {
     }
 }
 
-/// What begins before the first block.
+/// Line about conditioning that begins before the first block.
 pub(super) fn began(start: &SystemConditioningStart) -> String {
     format!("{} under {}: {}", start.arm, start.workload, start.what)
 }
@@ -99,7 +99,7 @@ pub(super) struct RunProgressState {
     pub(super) now: Option<(TrialId, TrialPhase)>,
     pub(super) arms: BTreeMap<String, ArmActivity>,
     pub(super) notes: VecDeque<String>,
-    /// What the trials so far say, where systems are compared and that is shown.
+    /// Comparisons from the trials so far, where systems are compared and that is shown.
     pub(super) comparisons: Vec<ArmComparison>,
     /// The trials so far, for that; of a run of days they are many.
     trials: Option<Vec<TrialResult>>,
@@ -234,7 +234,7 @@ impl RunProgressState {
     }
 }
 
-/// What a verdict on the screen needs of a result: of response times counts and means.
+/// Parts of a result that a verdict on the screen needs: of response times counts and means.
 fn for_verdicts(result: &TrialResult) -> TrialResult {
     let phase = |phase: &PhaseResult| PhaseResult {
         stats: totals(&phase.stats),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is shown of a run at several widths, against a snapshot, and as lines of JSON.
+//! Progress of a run at several widths, against a snapshot, and as lines of JSON.
 
 use super::state::RunProgressState;
 use super::{events, screen};
@@ -108,7 +108,7 @@ fn after(manifest: &RunManifest, events: &[RunEvent]) -> RunProgressState {
     state
 }
 
-/// What a terminal of this size shows.
+/// Content of a terminal of this size.
 fn shown(state: &RunProgressState, size: (u16, u16)) -> String {
     let drawn = screen::drawn(state, Duration::from_secs(42), size, true);
     let mut terminal =

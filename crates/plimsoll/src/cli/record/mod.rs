@@ -139,7 +139,7 @@ impl RecordArgs {
         }
     }
 
-    /// What is recorded on a node, or here, in words.
+    /// Description of the recording on a node, or here.
     fn what(&self, node: Option<&str>) -> String {
         let disks = match &*self.disks {
             [] => "all disks".into(),
@@ -270,7 +270,7 @@ impl CaptureDestination {
 
 /// A file that grows, and is shown.
 struct Shown<'a> {
-    /// What is recorded.
+    /// Description of the recording.
     what: String,
     file: &'a Path,
     output: CaptureOutput,
@@ -289,7 +289,7 @@ impl CaptureSink for Shown<'_> {
     fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
         self.screen.tell(0, &recorded, tally);
         self.output.take(recorded, tally)?;
-        // What it does is behind the first sample, and before the last.
+        // The command runs after the first sample and before the last.
         if !self.stop.load(Ordering::Relaxed) {
             self.command.start()?;
         }
@@ -333,7 +333,7 @@ fn here(args: &RecordArgs) -> Result<u8, CliError> {
                 "interrupted before the recording began",
             ));
         }
-        // What was recorded before a failure is kept, and whole.
+        // Data recorded before a failure is kept, in a file that is whole.
         Err(failure) => return shown.output.finish().and(Err(failure)),
     };
     let told = place.end(args, shown.output, &tally)?;

@@ -14,11 +14,11 @@ use plimsoll_run::campaign::ClientLoadGenerators;
 use plimsoll_run::recorder::CaptureOutput;
 use std::path::{Path, PathBuf};
 
-/// What came of one node.
+/// Recording of one node.
 struct NodeCapture {
     place: CaptureDestination,
     output: CaptureOutput,
-    /// What it had come to when it was last heard of.
+    /// Last tally that the node reported.
     tally: CaptureStats,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user sees while it records: one line on a terminal, written over once a second.
+//! Display of a recording: one line on a terminal, written over once a second.
 
 use plimsoll_console::terminal::{say, say_over};
 use plimsoll_core::profile::DeviceKind;
@@ -15,7 +15,7 @@ pub(super) struct CaptureScreen {
     is_quiet: bool,
     is_live: bool,
     last: Vec<CaptureProgress>,
-    /// What was known when it was last shown.
+    /// Reports as of the last line that was shown.
     shown: Option<Vec<CaptureProgress>>,
 }
 
@@ -88,7 +88,7 @@ fn once(found: &[DeviceCounterSample]) -> impl Iterator<Item = &DeviceCounterSam
     found.iter().filter(move |one| !has_disks || is_disk(one))
 }
 
-/// What all disks together did in a time.
+/// Rates of all disks together over a time span.
 fn rates(before: &[CaptureProgress], now: &[CaptureProgress], passed: Nanos) -> String {
     let mut sums = [0_u64; 4];
     for ((old, _), (new, _)) in before.iter().zip(now) {

@@ -88,7 +88,7 @@ impl ReproArgs {
         })
     }
 
-    /// What it consents to, for the commands of an experiment: options by their names, with their words.
+    /// Consent for the commands of an experiment: options by their names, with their words.
     fn consent(&self) -> Vec<(&'static str, Vec<String>)> {
         let destroy = self.destroy.iter().map(|device| match device.is_empty() {
             true => "--destroy".into(),

@@ -94,7 +94,7 @@ pub(in super::super) fn offered_layers() -> Vec<serde_json::Value> {
     layers().iter().map(offered).collect()
 }
 
-/// What is missing here for a stack as it comes; empty when it can be made.
+/// Requirements of a stack with its defaults that are missing here; empty when it can be made.
 fn missing(name: &str) -> Vec<String> {
     let Ok(choice) = StackConfig::parse(name) else {
         return Vec::new();

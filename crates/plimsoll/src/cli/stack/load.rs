@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a stack carries before, while and after it is changed: a load of this machine that goes on
-//! through all three, and its throughput second by second.
+//! Load on a stack before, while and after it is changed: it comes from this machine, goes on
+//! through all three, and its throughput is recorded second by second.
 
 use plimsoll_console::context;
 use plimsoll_core::format::FormatVersion;
@@ -50,11 +50,11 @@ pub(super) struct StackLoad {
     nodes: HostPool,
 }
 
-/// What a load saw.
+/// Throughput of a load, and its problems.
 #[derive(Debug, Default)]
 pub(super) struct StackLoadResult {
     rates: StackLoadRates,
-    /// What went wrong with it, or is left of it.
+    /// Errors of the load, and leftovers of it that could not be removed.
     pub(super) trouble: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl StackLoadResult {
         }
     }
 
-    /// What is said of it, line by line.
+    /// Report of the load, line by line.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "throughput of a load from here ({}):",

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a trial takes besides its measured part and its warm-up.
+/// Time of a trial besides its measured part and its warm-up.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
 /// Most blocks of a run, as of every comparison.
@@ -59,7 +59,7 @@ pub(super) struct TuningRun<'a> {
     pub(super) cut: Option<FaultInjection>,
 }
 
-/// What is left of a run: its results, whole or not, or nothing because the user stopped it.
+/// Results of a run, whole or partial, or none because the user stopped it.
 pub(super) type TuningRunResult = ControlFlow<ExitCode, RunFolderContents>;
 
 impl TuningCourse {
@@ -123,7 +123,7 @@ impl TuningCourse {
         self.time_left(args).is_some_and(|left| left.0 == 0)
     }
 
-    /// What is left of a run that failed.
+    /// Results that a failed run left, if any.
     pub(super) fn left_of(&self, run: &TuningRun<'_>) -> Option<RunFolderContents> {
         plimsoll_archive::open(&self.folder.join(run.name)).ok()
     }

@@ -126,7 +126,8 @@ fn sign(metric: ComparisonMetric) -> f64 {
     if metric.more_is_better() { 1.0 } else { -1.0 }
 }
 
-/// What is tried: one value of each setting, as far as they go together; and what is left out, with reasons.
+/// Changes to try: one value of each setting, as far as they go together; those left out, with
+/// reasons.
 fn choices(
     args: &TuneArgs,
     target: &TuningTarget,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What durability costs: for each value that weakens it, what it gains, and what is lost in cuts of power.
+//! Price of durability: for each value that weakens it, the gain, and the losses in cuts of power.
 //!
-//! Gains are a comparison with the stack as it was given. Losses are counted by the ledger of sessions of
-//! their own, in runs that bring everything up anew for each cut: what lost its data once would lose no more.
+//! Gains are a comparison with the stack as it was given. Losses are counted by the ledger of
+//! sessions of their own, in runs that bring everything up anew for each cut: a system that lost
+//! its data once would lose no more.
 
 use super::course::{TuningCourse, TuningRun};
 use super::search::{faster, keep};
@@ -61,7 +62,7 @@ enum PowerCut {
     Unknown,
 }
 
-/// What cuts did to a target.
+/// Losses of a target in cuts of power.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CutLosses {
     cuts: u64,
@@ -72,7 +73,7 @@ struct CutLosses {
     lost: u64,
 }
 
-/// What is known of a level.
+/// Gain and losses of a level, as far as they are known.
 struct DurabilityPrice {
     gain: Option<RatioEstimate>,
     verdict: String,
@@ -101,7 +102,7 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse
         ControlFlow::Break(code) => (None, Some(code)),
     };
     let mut losses = BTreeMap::new();
-    // What is known until then is shown first.
+    // Prices known until the cuts fail or stop are shown first.
     let cut_off = match code {
         Some(code) => Ok(Some(code)),
         None => cuts(args, (&levels, &cut), course, &mut losses),
@@ -131,7 +132,7 @@ fn levels(
         for (safe, weak, risk) in pairs(setting) {
             let changed = if weak == setting.from { &safe } else { &weak };
             let changes = [(setting, changed.as_str())];
-            // What goes together may still lack something on these machines.
+            // Settings that go together may still lack something on these machines.
             let possible =
                 target
                     .check(&changes)
@@ -227,7 +228,7 @@ impl PowerCut {
         }
     }
 
-    /// What is done, in words.
+    /// Description of the cut.
     fn words(&self) -> String {
         match self {
             PowerCut::Machines => "the machine of a server is switched off".into(),

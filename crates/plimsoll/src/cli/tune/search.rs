@@ -34,7 +34,7 @@ const PROOF_BLOCKS_MIN: u64 = 5;
 /// Power with which effects are to be found.
 const POWER: f64 = 0.8;
 
-/// What came of one suggestion.
+/// Outcome of testing one suggestion.
 pub(super) struct TuningProof {
     /// Number of the choice; of all together none.
     pub(super) choice: Option<usize>,
@@ -273,7 +273,7 @@ fn proved(
     Ok(None)
 }
 
-/// What a comparison says of a change.
+/// Outcome of a change, from its comparison.
 fn proof(choice: Option<usize>, target: &str, row: &ArmComparison, sign: f64) -> TuningProof {
     let faster = row.ratio.map(|ratio| faster(ratio, sign));
     let saves = row.base_is_overloaded() && !row.arm_is_overloaded();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of a search: before it, and after it as a table and as JSON.
+//! Text on a search: before it, and after it as a table and as JSON.
 
 use super::course::TuningCourse;
 use super::search::{TuningProof, TuningReport, keep, time_of};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// What would be done.
+/// Plan of a search.
 pub(super) fn plan(
     args: &TuneArgs,
     (target, choices, left_out): (&TuningTarget, &[TuningChoice], &[String]),
@@ -71,7 +71,7 @@ pub(super) fn plan(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is about to be done.
+/// Announcement of a search that is about to begin.
 pub(super) fn announcement(report: &TuningReport<'_>) -> String {
     let rows = report.design.rows().len();
     format!(

@@ -73,7 +73,7 @@ pub(in crate::cli) struct JobInterpretation {
 pub(in crate::cli) struct JobFidelity {
     /// Their names, joined.
     pub(in crate::cli) sections: String,
-    /// What is judged.
+    /// Interpretation of the sections that is judged.
     pub(in crate::cli) what: String,
     /// The load that is judged.
     pub(in crate::cli) verification: FidelityReport,
@@ -200,15 +200,15 @@ impl JobFile {
     }
 }
 
-/// What the sections ask for.
+/// Load that the sections ask for.
 const ASKED: &str = "asked for";
-/// What each asks for, taken as a single job.
+/// Load that each section asks for, taken as a single job.
 const ONE: &str = "one job of each";
-/// What the pacing of fio makes of it.
+/// Load as the pacing of fio makes it.
 const PACED: &str = "as fio paces it";
 /// The same of single jobs.
 const ONE_PACED: &str = "one job, paced";
-/// What fio did.
+/// Load that fio made.
 const DID: &str = "done by fio";
 
 /// The ways to take what the sections say that differ.
@@ -259,7 +259,7 @@ fn steady(
     }
 }
 
-/// What no rate of a job file can do.
+/// Properties of a load that no rate of a job file can reproduce.
 fn constant(demands: &[&FioRateSpec]) -> Option<String> {
     let text = "a rate of a job never changes: the same in every interval, so that distribution, \
                 peaks, burstiness and periods of the recording are lost";

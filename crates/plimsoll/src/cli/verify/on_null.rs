@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What fio itself does with the sections of a job file, on its null engine.
+//! Load that fio itself makes of the sections of a job file, on its null engine.
 
 use super::job::JobFile;
 use plimsoll_classics::fio;

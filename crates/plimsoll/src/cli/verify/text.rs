@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Columns of the name of a metric.
 const METRIC: usize = 56;
 
-/// What was compared, in one line.
+/// Load and recording that were compared, in one line.
 fn about(load: &str, verification: &FidelityReport) -> String {
     format!(
         "{load} against {} · disk {} · {} to {} · {} compared\n",
@@ -101,7 +101,7 @@ pub(super) fn of_job(job: &JobFidelity, all: bool) -> String {
     text
 }
 
-/// What was not compared, and the verdict on what was.
+/// Metrics that were not compared, and the verdict on the others.
 fn verdict(verification: &FidelityReport, all: bool) -> String {
     let mut text = String::new();
     if !verification.untold.is_empty() {

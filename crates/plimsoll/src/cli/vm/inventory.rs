@@ -23,7 +23,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), CliError> {
     Err(CliError::usage(text).hint("name another file with -o"))
 }
 
-/// What stands in the file.
+/// Text of the file.
 pub(super) fn written(address_here: Option<&str>, nodes: &[PlanNode]) -> String {
     let mut text = format!("{FIRST_LINE} Its next one may replace this file.\n");
     let _ = match address_here {

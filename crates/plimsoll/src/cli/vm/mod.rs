@@ -126,7 +126,7 @@ struct VmFaultArgs {
     /// disk-full, clock-step.
     #[arg(value_name = "FAULT", value_parser = super::inject::fault)]
     fault: FaultKind,
-    /// What to do.
+    /// Action on the fault.
     #[arg(value_name = "try|on|off")]
     word: FaultWord,
 }
@@ -234,7 +234,7 @@ pub(super) fn main(args: &VmArgs) -> CliResult {
 }
 
 impl VmNameArgs {
-    /// What a machine, its cable or a fault of it now is.
+    /// New condition of a machine, its cable or a fault of it.
     fn done(&self, condition: &str) -> CliResult {
         if self.json {
             terminal::print_json(

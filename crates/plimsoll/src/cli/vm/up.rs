@@ -136,7 +136,7 @@ pub(super) fn main(args: &VmUpArgs, state: &StateDir) -> CliResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What would be done. Whether this machine's processor can be used is not tried.
+/// Steps that would be carried out. Whether this machine's processor can be used is not tried.
 fn show_steps(
     args: &VmUpArgs,
     commands: &VmCommandTemplate,

@@ -208,8 +208,8 @@ fn with_key(value: &mut toml::Value, key: &[String], to: &toml::Value) {
     with_key(table.entry(first.clone()).or_insert(empty), rest, to);
 }
 
-/// What would make the sentinel: each as it is, among metacharacters, and with blanks and capitals or as a
-/// list.
+/// Values that would make the sentinel: each as it is, among metacharacters, and with blanks and
+/// capitals or as a list.
 fn attacks(sentinel: &str) -> Vec<toml::Value> {
     let touch = format!("touch {sentinel}");
     let mut all: Vec<toml::Value> = Vec::new();
@@ -240,7 +240,7 @@ fn more_attacks(sentinel: &str) -> Vec<toml::Value> {
     ]
 }
 
-/// What came of the files of a kind.
+/// Counts of the files of a kind.
 #[derive(Debug, Default)]
 struct AttackCounts {
     keys: usize,
@@ -276,7 +276,7 @@ fn attack(lab: &Lab, kind: &FileKind) -> AttackCounts {
                 continue;
             }
             counts.read += 1;
-            // What is only shown is shown in a third of its disguises: there are hundreds of such keys.
+            // Experiments are only shown, in a third of the disguises: they have hundreds of keys.
             if kind.name == "experiment" && !(at + counts.keys).is_multiple_of(3) {
                 continue;
             }

@@ -166,7 +166,7 @@ fn the_operations_of_varmail_are_shown_without_a_target() {
     assert!(words.iter().all(|words| words.len() == 4), "{lines}");
     let told = text(&output.stderr);
     assert!(told.lines().any(|line| line.starts_with("seed ")), "{told}");
-    // What differs from the original is said in the output.
+    // Differences from the original are told in the output.
     assert!(told.contains("unlike in filebench"), "{told}");
 }
 

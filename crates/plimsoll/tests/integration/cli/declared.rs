@@ -39,7 +39,7 @@ fn recording(lab: &Lab) {
     writer.finish().expect("a writable directory");
 }
 
-/// What an older version played of a model at its bounds is left out of the report, which says so.
+/// Trials by an older version of a model at its bounds are left out of the report, which says so.
 #[test]
 fn an_old_run_of_a_model_at_its_bounds_is_reported_without_them() {
     let lab = Lab::new();

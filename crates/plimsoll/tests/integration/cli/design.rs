@@ -39,7 +39,7 @@ fn an_effect_is_designed_by_a_pilot_and_ends_with_a_reason() {
     let output = lab.run(&compare([SLOW, DISK], "r", &["--effect", "8%"]));
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    // What is expected is said after the pilot, before all that follows.
+    // The forecast is told after the pilot, before all that follows.
     let at = |what: &str| {
         told.find(what)
             .unwrap_or_else(|| panic!("'{what}' in {told}"))
@@ -161,7 +161,7 @@ fn a_design_outlives_the_run_that_made_it() {
         .position(|line| line.contains("\"designed\""))
         .unwrap();
     for (kept, is_designed) in [(designed + 6, true), (designed - 2, false)] {
-        // What a kill leaves: the lines up to there, the last one torn.
+        // Lines that a kill leaves: those up to there, the last one torn.
         let mut rest: String = lines.split_inclusive('\n').take(kept).collect();
         rest.push_str("{\"crc32c\"");
         std::fs::write(&path, rest).unwrap();

@@ -22,7 +22,7 @@ const NOT_HERE: [&str; 4] = [
 /// A run, for commands that read one.
 const RUN_FOLDER: &str = "run";
 
-/// What pages assume to be there, made once.
+/// Files that pages assume to be there, made once.
 struct DocFiles {
     lab: Lab,
 }
@@ -140,7 +140,7 @@ fn placed(lab: &Lab, words: &[String]) -> Vec<String> {
     words.iter().map(place).collect()
 }
 
-/// What is wrong with a command that was carried out; `Ok(false)`: it cannot be done on this machine.
+/// Failure of a command that was carried out; `Ok(false)`: it cannot be done on this machine.
 fn carry_out(files: &DocFiles, command: &DocCommand) -> Result<bool, String> {
     let lab = files.copy_for(command);
     let mut words = placed(&lab, &command.words[1..]);

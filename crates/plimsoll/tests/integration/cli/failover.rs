@@ -79,7 +79,7 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     assert!(check["data"]["written"].as_u64().unwrap() > 512, "{check}");
     let bad = check["data"]["bad"].as_object().unwrap();
     assert!(bad.values().all(|count| *count == 0), "{check}");
-    // What is malformed is felt by nobody who speaks well, and ends no server.
+    // Malformed requests are not felt by well-formed sessions, and end no server.
     let garbage = fault_of(&told, "sessions under malformed");
     assert_eq!(
         (&garbage["fault"], &garbage["crashed"]),
@@ -98,7 +98,7 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
 }
 
-/// What came of the fault of the only trial of this entry.
+/// Result of the fault in the only trial of this entry.
 fn fault_of<'a>(told: &'a serde_json::Value, entry: &str) -> &'a serde_json::Value {
     let mut trials = told["trials"].as_array().expect("trials").iter();
     let found = trials.find(|trial| trial["workload"] == entry);
@@ -421,7 +421,7 @@ fn raze_ends_although_a_fault_cut_the_server_off_when_the_run_was_killed() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// What keeps scp from being an observer here.
+/// Reason why scp cannot be an observer here, if any.
 fn no_scp() -> Option<&'static str> {
     let is_root = rustix::process::geteuid().is_root();
     let has = |program: &str| {

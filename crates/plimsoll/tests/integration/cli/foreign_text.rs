@@ -57,7 +57,7 @@ fn a_job_file_that_starts_programs_is_not_given_to_the_original() {
         let lines = lines.replace("HERE", &here).replace("DEVICE", device);
         let job = format!("[a]\nrw=write\nsize=64k\nrate_iops=100\n{lines}\n");
         std::fs::write(lab.path("evil.fio"), job).unwrap();
-        // What is left of a job without its places runs on the target, where that is all it names.
+        // Jobs that name a `directory` run on the target, without it; all others are refused.
         let names_a_place = lines.starts_with("directory=");
         if !names_a_place {
             refuses(
@@ -141,7 +141,7 @@ fn a_dry_run_shows_every_program_and_its_arguments() {
     );
 }
 
-/// What a terminal would act on, or what would reorder the words around it.
+/// Characters that a terminal would act on, or that would reorder the words around them.
 fn acts(c: char) -> bool {
     (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

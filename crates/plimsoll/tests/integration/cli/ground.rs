@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What targets are: slips are caught, memory is named, and runs on one directory know of each other.
+//! Checks of targets: slips are caught, memory is named, runs on one directory know of each other.
 
 use crate::support::{Lab, text};
 use std::path::Path;

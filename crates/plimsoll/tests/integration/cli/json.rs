@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `--json` prints is what `docs/json.md` says; a command that fails prints nothing for programs.
+//! Output of `--json` is as `docs/json.md` says; a command that fails prints nothing for programs.
 
 use super::verify::{diskstats, lab_with};
 use crate::support::{Lab, text};

@@ -173,7 +173,7 @@ fn an_outage_is_told_from_the_ledger_alone_and_stamps_are_found_in_the_clear() {
         told.contains("2048 sectors read, 2048 stamps found"),
         "{told}"
     );
-    // What looks as if it were encrypted.
+    // Data that look as if they were encrypted.
     let noise: Vec<u8> = std::fs::read(&raw)
         .unwrap()
         .iter()

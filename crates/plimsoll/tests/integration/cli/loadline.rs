@@ -60,7 +60,7 @@ fn the_line_of_a_queue_is_where_its_law_says_and_twice_as_fast_is_different() {
         "r",
         "--json",
     ]);
-    // What is free of the server must be ln 100 ÷ 200 ms.
+    // Free capacity of the server (service rate less arrival rate) must be ln 100 ÷ 200 ms.
     let free = 100f64.ln() / 0.2;
     for (line, rate) in lines(&json).iter().zip([100.0, 200.0]) {
         let truth = (rate - free) / 10.0;

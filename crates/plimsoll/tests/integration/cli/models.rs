@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of models: scaled, stretched, made anonymous.
+//! Changes of models: scaled, stretched, made anonymous.
 
 use super::verify::{diskstats, lab_with, msr};
 use crate::support::{Lab, text};

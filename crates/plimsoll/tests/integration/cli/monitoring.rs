@@ -54,7 +54,7 @@ fn asked(port: u16, path: &str) -> Option<String> {
     head.contains(" 200 ").then(|| body.to_owned())
 }
 
-/// What node_exporter makes of each line of the source: by metric, in thousandths.
+/// Values that node_exporter makes of each line of the source: by metric, in thousandths.
 fn exported(lab: &Lab) -> BTreeMap<String, Vec<i64>> {
     let folder = lab.directory("proc");
     let show =
@@ -185,7 +185,7 @@ fn a_week_of_a_real_prometheus_becomes_a_load_line_in_two_commands() {
         "r",
         "--json",
     ]);
-    // What is not there is said beside what is.
+    // A disk that does not exist is reported beside the disk that does.
     let other = of("&device=sdb");
     for command in [
         &["fit", &other, "-o", "other.toml"][..],
@@ -235,7 +235,7 @@ fn holds(profile: &serde_json::Value, rises: &BTreeMap<&str, i64>) {
     }
 }
 
-/// What a server does with a connection, whose request it has read.
+/// Behaviour of a server on a connection whose request it has read.
 type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 
 /// A server of its own behaviour: its port, and all heads of requests that it got.

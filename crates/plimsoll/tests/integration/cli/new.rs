@@ -107,7 +107,7 @@ fn a_mapping_is_begun_for_a_table_and_given_instead_of_it() {
     assert_eq!(made["schema"], ".plimsoll/mapping.schema.json");
     let profile = lab.json(&["profile", "disks.mapping.toml", "--json"]);
     assert_eq!(profile["profile"]["disk"], "sda");
-    // What its names do not say is filled in by hand.
+    // Columns whose names do not tell their meaning are filled in by hand.
     let begun = std::fs::read_to_string(lab.path("disks.mapping.toml")).unwrap();
     let open = "# [[column]]\n# name = \"written\"\n# its name does not say whether it counts operations or bytes\n\
                 # metric = \"\"\n# kind = \"\"\n# unit = \"\"\n";

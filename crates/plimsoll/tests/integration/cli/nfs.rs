@@ -3,7 +3,7 @@
 
 use crate::support::{Lab, blocks, skipped, text};
 
-/// What is missing for the stack here.
+/// Requirements of the stack that are missing here.
 pub(crate) fn missing(lab: &Lab, stack: &str) -> Vec<String> {
     let doctor = lab.json(&["doctor", "--json"]);
     let checks = doctor["checks"]

@@ -6,7 +6,7 @@ use plimsoll_machine::host::{Host as _, LocalHost, SearchPath};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// What a loop over /proc/diskstats writes: so many reads of 4 KiB a second for twenty minutes.
+/// Output of a loop over /proc/diskstats: this rate of reads of 4 KiB for twenty minutes.
 fn counters(reads_per_s: u64) -> String {
     let line = |n: u64| {
         let reads = 1_000 + n * 10 * reads_per_s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the package brings beside the program: manual pages, completions, the service. What `make dist` does
-//! with it is tried by `scripts/test-dist.sh`.
+//! Files of the package beside the program: manual pages, completions, the service.
+//! `scripts/test-dist.sh` tests what `make dist` does with them.
 
 use crate::support::{Lab, skipped, text};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn manual_pages_are_written_whole_and_read_by_man() {
         let written = std::fs::read(page(name)).unwrap();
         assert_eq!(text(&printed.stdout), text(&written), "{name}");
     }
-    // What is there is not overwritten unasked.
+    // Existing files are not overwritten unasked.
     let again = lab.run(&["man", "--dir", &dir]);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("--force"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What another user of the machine, or a hand that slipped, tries with the places that plimsoll works in.
+//! Attacks of another user, and slips of the hand, on the places that plimsoll works in.
 
 use crate::support::{Lab, Loop, pause, program, skipped, text};
 use std::fs;
@@ -58,7 +58,8 @@ fn a_journal_that_somebody_else_can_place_is_not_carried_out() {
         rooted.display()
     );
     let forged = format!("{header}\n{{\"trust\":[\"touch\"]}}\n{step}\n");
-    // What procfs shows of a program of root's: his words, owned by root, writable by nobody.
+    // Command line of a program of root's as procfs shows it: the caller's words, in a file that
+    // root owns and that cannot be written.
     let shown = lab.path("cmdline");
     write_as_root(&shown, &forged);
     symlink(&shown, state.join("journals/run-x.jsonl")).unwrap();
@@ -125,7 +126,7 @@ fn raze_removes_what_is_ours_and_tells_it_before() {
         "{output:?}"
     );
     assert!(!gone.exists() && thesis.exists() && notes.exists());
-    // What is led elsewhere is not ours.
+    // Files behind a symbolic link are not ours.
     let victim = lab.path("victim");
     fs::create_dir(&victim).unwrap();
     write_as_root(&victim.join("mail-queue.tmp"), "x");

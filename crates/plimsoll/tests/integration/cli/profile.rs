@@ -364,7 +364,7 @@ fn the_only_disk_is_taken_flushes_are_told_and_passed_gates_are_one_line() {
     assert!(told.contains("flushes"), "{told}");
     let listed = text(&lab.run(&["fit", "disk.txt", "--gates"]).stdout);
     assert!(listed.matches("  pass").count() > 5, "{listed}");
-    // What is held against itself has no error that could be told.
+    // A copy held against itself has no error to report.
     assert!(
         listed.contains(" copy ") && !listed.contains(" 0.00 %"),
         "{listed}"

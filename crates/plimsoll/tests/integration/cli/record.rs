@@ -404,7 +404,7 @@ fn a_killed_recorder_of_requests_leaves_what_it_had_and_raze_removes_its_tracer(
     let razed = lab.run(&["raze"]);
     assert_eq!(razed.status.code(), Some(0), "{}", text(&razed.stderr));
     assert_eq!(tracer_of(recorder), None);
-    // What it had is read as it is, is in nobody's way, and becomes a table.
+    // The part file that it left is read as it is, is not overwritten, and becomes a table.
     let fitted = lab.run(&["fit", "made.parquet.part", "--disk", name]);
     // Of so few requests a model may miss a gate.
     assert!(
@@ -478,7 +478,7 @@ fn the_device_of_a_run_is_recorded_and_held_against_what_was_asked() {
     assert!(!lab.path("unrecorded/disks.meta").exists());
 }
 
-/// What a recording counted of one disk: operations and bytes of reads, then of writes.
+/// Counts of one disk in a recording: operations and bytes of reads, then of writes.
 fn totals(lab: &Lab, recording: &str, disk: &str) -> [f64; 4] {
     let output = lab.run(&["fit", recording, "--disk", disk, "--json"]);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -591,7 +591,7 @@ fn a_recording_of_a_played_recording_tells_the_same() {
         "played",
     ];
     let played = lab.start(&args);
-    // What is read and written before the trial is of no recording.
+    // I/O before the trial is in no recording.
     lab.wait_for_text("played", "prepared");
     let second = counting(&lab, "second", name);
     let output = played.wait_with_output().unwrap();
@@ -600,7 +600,7 @@ fn a_recording_of_a_played_recording_tells_the_same() {
     end_well(second);
     assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let (once, again) = (totals(&lab, "first", name), totals(&lab, "second", name));
-    // What looks at a device that is closed (udev) adds some 40 reads and half a mebibyte each time.
+    // Programs that look at a closed device (udev) add some 40 reads and half a mebibyte each time.
     let looks = if Path::new("/run/udev/control").exists() {
         [100.0, f64::from(1 << 20), 0.0, 0.0]
     } else {

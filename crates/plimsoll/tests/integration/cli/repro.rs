@@ -30,7 +30,7 @@ fn the_experiment_of_the_manual_stands_beside_its_published_table() {
     };
     let (flash, disk) = (cells(0), cells(1));
     assert_eq!(flash[0]["published"], "20000");
-    // What stands here is what the part's run folder holds.
+    // Values in the table are those of the part's run folder.
     let run = lab.json(&["report", "out/parts/reads", "--json"]);
     let of_run = |arm: &str| {
         let trials = run["trials"].as_array().unwrap().iter();

@@ -8,7 +8,7 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::CommandOutputFormat;
 use std::path::Path;
 
-/// What a stranger makes of a manifest.
+/// Change of a manifest by a stranger.
 type Change = (&'static str, fn(&mut RunManifest, &str));
 
 /// A workload that would make the sentinel.

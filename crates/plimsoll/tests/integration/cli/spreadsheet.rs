@@ -40,7 +40,7 @@ pub(crate) fn cells(path: &Path, sheet: &str) -> BTreeMap<String, String> {
     cells.collect()
 }
 
-/// What follows each start of an element, up to the next one.
+/// Text after each start of an element, up to the next one.
 fn elements<'a>(xml: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     xml.split(start).skip(1)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Lab, program, skipped, text};
 
-/// What a loop over /proc/diskstats writes every 10 s for 20 minutes: steady reads, and writes that
+/// Output of a loop over /proc/diskstats every 10 s for 20 minutes: steady reads, and writes that
 /// come in bursts every 200 s. `factor` multiplies the reads.
 pub(crate) fn diskstats(factor: u64) -> String {
     let (mut reads, mut writes) = (1_000_u64, 500_u64);
@@ -172,7 +172,7 @@ fn recorded_requests_are_held_against_requests_and_against_counters() {
     );
 }
 
-/// What of a verification could not be compared, each with its reason.
+/// Metrics that a verification could not compare, each with its reason.
 fn untold(told: &Value) -> String {
     told["verification"]["untold"].to_string()
 }

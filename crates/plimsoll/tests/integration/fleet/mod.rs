@@ -15,7 +15,7 @@ use plimsoll_core::event::OpStats;
 use std::fs;
 use support::TestFleet;
 
-/// What `local` hosts read, for so long.
+/// Read load of `local` hosts; each test adds their number and the length.
 const READ: [&str; 4] = ["run", "randread,size=1M", "DATA", "--no-verify"];
 
 #[test]
@@ -77,7 +77,7 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
         let lost = nodes.iter().filter(|node| !node["lost"].is_null());
         assert_eq!((nodes.len(), lost.count()), (3, 1), "{document}");
         assert!((told["offered_share"].as_f64().unwrap() - offered).abs() < 1e-9);
-        // What it made where others see it went with the run.
+        // Files that the run made in the shared directory are gone when it ends.
         assert_eq!(fs::read_dir(bench.path("data")).unwrap().count(), 0);
     }
 }

@@ -104,7 +104,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What all of these share.
+/// Options that all of these share.
 const FROM: [&str; 5] = [
     "--clients",
     "slurm:16",

@@ -64,7 +64,7 @@ impl Pair {
         self.command(args).output().unwrap()
     }
 
-    /// What both nodes read in so many seconds, from a directory that is theirs.
+    /// Command by which both nodes read for `seconds`, from a directory that is theirs.
     fn reading(&self, seconds: &str) -> Vec<String> {
         let data = self.path("data").display().to_string();
         let words =
@@ -296,7 +296,7 @@ fn a_node_that_is_lost_marks_the_run_and_the_others_are_kept() {
         signal(pid, "-9");
     }
     let output = run.wait_with_output().unwrap();
-    // What was made there is removed over a new connection.
+    // Files that were made there are removed over a new connection.
     assert_eq!(output.status.code(), Some(15));
     let results = pair.results();
     assert!(!results.complete);
@@ -414,7 +414,7 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
     assert!(!pair.path("state/journals").exists(), "nothing was begun");
 }
 
-/// What the stack `nfs` needs.
+/// Programs that the stack `nfs` needs.
 const NFS_PROGRAMS: [&str; 3] = ["bwrap", "ganesha.nfsd", "rpcbind"];
 
 #[test]

@@ -49,7 +49,7 @@ fn id(node: &PlanNode) -> String {
     format!("nodetest-{}", node.address.replace('.', "-"))
 }
 
-/// What a stack does on a node: directories, a file, a mount, a daemon that listens.
+/// Plan of a stack on a node: directories, a file, a mount, a daemon that listens.
 fn plan(node: &PlanNode) -> Plan {
     let dir = format!("{}/plimsoll-test", node.dir);
     let mount = format!("{dir}/mnt");
@@ -147,7 +147,7 @@ fn record(lab: &Lab) -> Option<JournalContents> {
     list(&state).unwrap().into_iter().next()?.record.ok()
 }
 
-/// What stands while the plan does.
+/// Objects that exist while the plan is applied.
 fn check_standing(lab: &Lab) {
     let address = format!("{}:{}", lab.address(), lab.node().first_port);
     assert!(
@@ -311,7 +311,7 @@ fn comm(lab: &Lab) -> String {
         .collect()
 }
 
-/// What the program says to a stack on the node of the inventory that is only planned.
+/// Output of a dry run that brings a stack up on the node of the inventory.
 fn up(lab: &Lab, program: &Path) -> String {
     let args = ["stack", "up", "iscsi", "--on", "lab.toml", "--dry-run"];
     let output = lab.run_program(program, "state", &args);

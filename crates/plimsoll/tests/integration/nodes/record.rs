@@ -135,7 +135,7 @@ fn a_node_that_is_lost_keeps_what_had_come_and_the_others_go_on() {
     assert_eq!(told["recordings"][0]["incomplete"], serde_json::Value::Null);
     assert!(told["recordings"][1]["incomplete"].is_string(), "{told}");
     check_archives(&pair);
-    // What a killed agent leaves goes when the node is used again.
+    // Leftovers of a killed agent are removed when the node is used again.
     let again = "record --nodes n2 --on lab.toml -o again --interval 100ms --for 200ms";
     let output = pair.run(&again.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output));

@@ -120,7 +120,7 @@ start = ["tail", "-f", "{dir}/file"]
 ready = ["true"]
 "#;
 
-/// What all files below a directory say whose name ends so.
+/// Texts of all files below a directory whose names end with `ending`.
 fn texts(dir: &Path, ending: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Prometheus is told: its own parser reads it, and the dashboard asks for nothing else.
+//! Metrics for Prometheus: its own parser reads them, and the dashboard asks for no others.
 
 use super::started;
 use crate::client::TestServer;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What a running campaign tells.
+/// Metrics of a running campaign.
 fn told() -> String {
     let server = TestServer::start();
     let (_, run) = started(

@@ -310,7 +310,7 @@ fn names_of_others_are_only_text() {
         events.contains("\"state\":\"complete\"") && !events.contains('\u{1b}'),
         "{events}"
     );
-    // What it was started with would name a program: nobody starts that from a page.
+    // The command that it was started with would name a program, which no page may start.
     let resumed = server.post("/api/v1/runs/hostile/resume", "{}");
     assert_eq!(resumed.status, 409, "{resumed:?}");
 }
@@ -537,7 +537,7 @@ fn a_run_that_is_complete_is_told_with_its_answer() {
     let events = server.events_until(&format!("/api/v1/runs/{run}/events"), "event: end");
     assert!(events.contains("\"state\":\"complete\""), "{events}");
     server.wait(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "done");
-    // What its report says is found out beside the list, and is in one of the next.
+    // The answer of its report is computed apart from the list, and is in one of the next.
     let listed = server.wait("/api/v1/runs", |listed| {
         listed["runs"][0]["answer"]["text"].is_string()
     });

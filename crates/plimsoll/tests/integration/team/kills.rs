@@ -222,7 +222,7 @@ fn an_acknowledged_run_is_never_lost() {
                 of_clients += 1;
             }
         }
-        // What was being pushed gets its time.
+        // Pushes in progress get time to end.
         pause(500);
         battle.is_over.store(true, Ordering::Relaxed);
     });

@@ -21,7 +21,7 @@ pub(crate) struct TestTeam {
     pub(crate) server: TestServer,
 }
 
-/// What a command said.
+/// Output of a command.
 pub(crate) fn told(output: &Output) -> String {
     format!(
         "{}{}",

@@ -93,7 +93,7 @@ fn a_run_with_endless_numbers_stops_nobody() {
         eprintln!(
             "pages of endless runs: {seen:?}; {quick} of {number} others below 1 s, at most {most:?}"
         );
-        // What the folder alone is refused for, or drawn without its impossible line.
+        // Statuses as for the folder alone: it is refused, or drawn without its impossible line.
         assert_eq!(seen, [422, 200, 200]);
         assert!(
             most < Duration::from_secs(5) && quick * 10 >= number * 9,

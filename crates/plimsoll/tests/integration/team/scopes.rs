@@ -124,7 +124,7 @@ fn no_way_to_write_a_name_opens_the_run_of_another() {
     );
     let folder = team.pushed(&ada, "monday", 1.5, &[]);
     run_folder(&team.server.runs().join("local"), "local", 1.0);
-    // What is told of the run has the name of its system; no refusal does.
+    // Answers about the run contain the name of its system; no refusal does.
     let manifest = plimsoll_archive::manifest(&team.server.runs().join(&folder));
     let secret = manifest.expect("a manifest").arms[0].name.clone();
     let own = team.get(&ada, &format!("/api/v1/runs/{folder}/report"));

@@ -90,7 +90,7 @@ fn who_does_not_read_or_send_keeps_nobody_else_out() {
         "beside {} connections: at most {most:?} and {slowest:?}",
         128
     );
-    // What they held is free again: the same address is answered.
+    // Connections that they held are free again: the same address is answered.
     let mut slow = slow;
     let open = slow
         .iter_mut()

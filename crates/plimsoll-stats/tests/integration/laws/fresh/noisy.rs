@@ -83,7 +83,7 @@ pub(super) fn sets() -> Vec<Set> {
     ]
 }
 
-/// What changes the speed of a server.
+/// Surroundings that change the speed of a server.
 trait Surroundings {
     fn speed(&self) -> f64;
     /// When that changes next.
@@ -213,7 +213,7 @@ fn collector(_rng: Rng) -> Serve {
 
 /// Temperatures of a disk in a rack whose air swings by three degrees in forty minutes.
 struct Hot {
-    /// What operations added, and when that was.
+    /// Degrees that operations added, as of the time `at`.
     degrees: f64,
     at: f64,
     is_throttled: bool,

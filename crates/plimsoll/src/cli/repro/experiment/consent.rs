@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an experiment's file would start, and what it may not say at all: consent is the command line's.
+//! Programs that an experiment's file would start, and consent that it may not give: only the
+//! command line can.
 
 use crate::cli::measure::asked;
 use crate::cli::trust::TrustArgs;
@@ -17,7 +18,8 @@ const MEASURING: [&str; 7] = [
 /// Options that consent to something.
 const CONSENT: [&str; 2] = ["trust", "destroy"];
 
-/// What the commands of an experiment would start, a line for each program; `beside` names files in full.
+/// Programs that the commands of an experiment would start, one a line; `beside` gives files their
+/// full names.
 ///
 /// # Errors
 /// When its words are no command, or consent to something.
@@ -37,7 +39,7 @@ pub(super) fn starts(
     Ok(starts)
 }
 
-/// What one command would start.
+/// Programs that one command would start.
 fn starts_of(words: &[String]) -> Result<Vec<String>, CliError> {
     let whole = format!("plimsoll {}", typed(words));
     let read = crate::cli::matches_of(words)?;
@@ -65,7 +67,8 @@ fn names_machines(given: &ArgMatches) -> bool {
 /// The programs of workloads.
 fn programs(given: &ArgMatches) -> Vec<String> {
     let texts = ["workload", "workloads"].map(|name| values(given, name));
-    // What cannot be read is no command either when it is to be carried out, and is looked at again there.
+    // A workload that cannot be read starts no command either, and is checked again when it is
+    // carried out.
     let read = texts
         .iter()
         .flatten()

@@ -9,7 +9,7 @@ use plimsoll_core::experiment::ExperimentProfile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What says of which experiment a folder is.
+/// Name of the file that says which experiment a folder holds.
 const MARK: &str = "experiment.json";
 
 /// Where an experiment is carried out.
@@ -23,7 +23,7 @@ pub(super) struct ExperimentFolder {
     data: Option<PathBuf>,
     /// The experiment's own file, if it is not in this program.
     from: Option<PathBuf>,
-    /// What the command line consents to: options by their names, with their words.
+    /// Consent given on the command line: options by their names, with their words.
     consent: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -106,7 +106,7 @@ impl ExperimentFolder {
         self.path.join("parts").join(format!("{part}.json"))
     }
 
-    /// What a part left that was carried out before.
+    /// Record of a part that was carried out before.
     pub(super) fn record(&self, part: &str) -> Option<Value> {
         let text = std::fs::read_to_string(self.record_path(part)).ok()?;
         serde_json::from_str(&text).ok()

@@ -78,7 +78,7 @@ pub(super) const EMBEDDED: &[EmbeddedExperiment] = &[
     ),
 ];
 
-/// What is to be repeated.
+/// Files of the experiment to repeat.
 pub(super) struct ExperimentSourceFiles {
     pub(super) file: ExperimentFile,
     /// The files beside it, where they are not in a folder.
@@ -129,7 +129,7 @@ pub(super) fn main(args: &ReproArgs, source: &ExperimentSourceFiles) -> CliResul
     let (file, profile) = (&source.file, args.profile.profile());
     let named = |word: &str| folder::beside(&source.folder, word);
     let starts = consent::starts(file, profile, &named)?;
-    // What this program has in it is as good as the program.
+    // Experiments built into this program are as trusted as the program.
     if let Some(path) = &source.path {
         args.shape.trust().check(path, &starts, args.dry_run)?;
     }
@@ -196,7 +196,7 @@ fn show(
     Ok(())
 }
 
-/// What would be carried out.
+/// Plan of an experiment: the commands that it would carry out.
 fn plan(file: &ExperimentFile, profile: ExperimentProfile, starts: &[String]) -> String {
     let mut text = format!(
         "{}\nNothing was done. The {} profile would carry out:\n",

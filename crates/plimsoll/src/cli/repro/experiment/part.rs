@@ -14,7 +14,7 @@ use plimsoll_run::trust::typed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// What came of a part.
+/// Outcome of a part.
 #[derive(Debug, Default)]
 pub(super) struct PartOutcome {
     pub(super) material: ExperimentMaterial,
@@ -66,7 +66,7 @@ pub(super) fn carry_out(
     if let Some(record) = folder.record(&part.name) {
         let failed = record["failed"].as_str();
         let found = plimsoll_archive::open(&folder.of_part(&part.name));
-        // What was measured whole is not measured again because it found data lost.
+        // A part that was measured whole is not measured again because it found data lost.
         if failed.is_none() || found.is_ok_and(|run| run.complete) {
             terminal::say(&format!("part {}: done before", part.name));
             let failure = failed.map(|text| CliError::sentence(CliExitCode::Failed, text));
@@ -80,7 +80,7 @@ pub(super) fn carry_out(
         .iter()
         .try_for_each(|words| helper(words, folder));
     let done = prepared.and_then(|()| {
-        // What is set up before is not limited; what is started to be measured is.
+        // The memory limit applies to the measured command, not to the setup before it.
         let _limit = command.memory.as_deref().map(limited).transpose()?;
         measured(part, &command.run, folder)
     });
@@ -158,7 +158,7 @@ fn printed(words: &[String], folder: &ExperimentFolder) -> Result<String, CliErr
     let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words, folder.from()));
     match ended? {
         code if code == ExitCode::SUCCESS => Ok(printed),
-        // What a load misses is the result of its verification.
+        // Checks that a load misses are the result of its verification, not a failure.
         code if code == CliExitCode::Gate.into() && is_verification => Ok(printed),
         code if code == CliExitCode::Interrupted.into() => Err(CliError::sentence(
             CliExitCode::Interrupted,
@@ -171,7 +171,7 @@ fn printed(words: &[String], folder: &ExperimentFolder) -> Result<String, CliErr
     }
 }
 
-/// What a part left in its folder and its record.
+/// Outcome of a part, from its folder and its record.
 fn outcome(
     part: &ExperimentPart,
     folder: &ExperimentFolder,

@@ -127,7 +127,7 @@ const RUN: [&str; 16] = [
     "stack status",
 ];
 
-/// What has --dry-run.
+/// Commands that have --dry-run.
 const DRY_RUN: [&str; 8] = [
     "run", "compare", "gate", "loadline", "fit-for", "layers", "tune", "stack up",
 ];
