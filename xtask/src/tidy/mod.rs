@@ -146,6 +146,10 @@ fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
             );
             faults.push(text);
         }
+        if begins_with_what(line) {
+            let advice = "a comment begins with the noun it is about, not with 'What'";
+            faults.push(format!("{name}:{}: {advice}", number + 1));
+        }
         // This file has to spell the words out.
         let banned = WORDS
             .iter()
@@ -154,6 +158,13 @@ fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
             faults.push(format!("{name}:{}: '{word}': {advice}", number + 1));
         }
     }
+}
+
+/// Whether a line is a comment whose first word is "What", but for a question.
+fn begins_with_what(line: &str) -> bool {
+    let comment = line.trim_start().strip_prefix("//");
+    let words = comment.map(|text| text.trim_start_matches(['/', '!', ' ']));
+    words.is_some_and(|words| words.starts_with("What ") && !words.contains('?'))
 }
 
 /// One stack = one folder: code, a test of its plan, a page.
@@ -206,6 +217,8 @@ mod tests {
             faults
         };
         assert_eq!(check(&good), Vec::<String>::new());
+        let question = good.replace("Words.", "What limits it?");
+        assert_eq!(check(&question), Vec::<String>::new());
         let long = format!("{good}{}", "\n".repeat(LINES_MAX));
         for (text, expect) in [
             (good.replace("SPDX", "SPXD"), "licence"),
@@ -216,6 +229,7 @@ mod tests {
                 good.replace("Words.", &"Words. ".repeat(16)[..111]),
                 "columns",
             ),
+            (good.replace("Words.", "What is called main."), "the noun"),
             (long, "lines"),
         ] {
             let faults = check(&text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What lay on machines that are gone, on this machine as it is.
+//! Journals of nodes that are gone, on this machine as it is.
 
 use super::*;
 use crate::host::{HostPool, LocalHost, SearchPath};

@@ -409,7 +409,7 @@ published = "20000"
 ours = { system = "sim(flash)" }
 "#;
 
-/// What somebody had in a file before.
+/// Contents of a file before a command writes it.
 pub(crate) const OLD: &str = "what was there before\n";
 
 /// Whether a result is whole, as far as its kind tells.
@@ -474,7 +474,7 @@ pub(crate) fn prepared() -> Lab {
     lab
 }
 
-/// What a loop over /proc/diskstats writes every 10 s for 20 minutes.
+/// Counters that a loop over /proc/diskstats writes every 10 s for 20 minutes.
 fn diskstats() -> String {
     let (mut reads, mut writes) = (1_000_u64, 500_u64);
     let mut all = String::new();
@@ -505,7 +505,7 @@ fn msr() -> String {
     all
 }
 
-/// What of this place is still at work or mounted: processes with its state directory, and mounts.
+/// Processes with the state directory of this place, and mounts in it.
 pub(crate) fn left(lab: &Lab) -> Vec<String> {
     let state = lab.path("state").display().to_string();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -94,7 +94,7 @@ impl Moments {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let context = format!("{}, seed {}", command.name(), self.seed);
         let ended_ms = self.kill_once(lab, &words, within_ms);
-        // What comes after a kill may be killed as well: the same again, and the raze of both.
+        // The next command may be killed as well: the same one again, and the raze of both.
         match self.rng.below(4) {
             0 => drop(self.kill_once(lab, &words, within_ms)),
             1 => drop(self.kill_once(lab, &["raze"], RAZE_MS)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program writes is its user's alone, whatever the umask lets others do.
+//! Files of the program are its user's alone, whatever the umask lets others do.
 
 use super::commands::{LastingCommand, OTHERS, RUNNERS, WRITERS, prepared};
 use crate::support::{Lab, text};
@@ -23,7 +23,7 @@ fn modes(below: &Path, found: &mut BTreeMap<PathBuf, u32>) {
     }
 }
 
-/// What a command made under a umask that takes nothing away.
+/// Files that a command made under a umask that takes nothing away.
 fn made_by(lab: &Lab, words: &[&str]) -> BTreeMap<PathBuf, u32> {
     let mut before = BTreeMap::new();
     modes(&lab.path("."), &mut before);

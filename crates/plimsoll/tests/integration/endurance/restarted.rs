@@ -8,7 +8,7 @@ use super::commands::{files_below, left};
 use crate::support::{Lab, program, skipped, text};
 use std::fs;
 
-/// What a restart takes away of the state directory of this place.
+/// Parts of the state directory of this place that a restart takes away.
 fn restart(lab: &Lab) {
     let state = lab.path("state").display().to_string();
     let mark = format!("PLIMSOLL_MARK_OF={state}");
@@ -129,7 +129,7 @@ fn a_comparison_of_stacks_goes_on_after_a_restart_and_a_stack_of_the_users_stays
     );
     check(&told, 6);
     assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
-    // What a person brought up is not taken down for them: what is on its disk may be dear.
+    // A stack that a person brought up is not taken down for them: its data may be dear.
     assert_eq!(
         lab.run(&["stack", "up", "nbd", "--size", "512M"])
             .status

@@ -124,7 +124,7 @@ fn a_terminal_that_is_closed_ends_what_runs_on_it_and_leaves_nothing() {
         assert!(!said.contains("panicked"), "{words}: {said}");
     }
     check_nothing_left(&lab);
-    // What was recorded until then is kept.
+    // The recording until then is kept.
     let kept = [
         "report run",
         "report compared",
