@@ -31,9 +31,9 @@ MARK = "plimsoll-explain-"
 GROUPS = "/sys/fs/cgroup"
 LAW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nbd_law.py")
 
-# What a busy machine does to any run.
+# Effects of a busy machine on any run.
 NEIGHBOURS = {"other_programs", "stolen_processor", "generator_late", "client_processor"}
-# What is listed in the section and not said beside the answer.
+# Causes listed in the section and not beside the answer.
 IN_SECTION_ONLY = {"data_set_in_memory", "servers_uneven", "thread_starved", "network_bytes"}
 # Share of the processors that others (this script's own helpers included) used.
 BUSY = 0.25

@@ -85,7 +85,7 @@ mkdir "$place/store"
 server=$!
 for _ in $(seq 100); do grep -q :// "$place/said" && break; sleep 0.1; done
 address=$(sed -n 's|^\(http://[^/]*\)/.*|\1|p' "$place/said")
-# What one series takes, in seconds: fifty drawn ones, each asked for once.
+# Time for one series, in seconds: fifty drawn ones, each asked for once.
 times=$(for id in $(sql -c 'SELECT setseed(0.5)' -c \
   'SELECT 1 + floor(random() * 10000)::int FROM generate_series(1, 50)' | tail -n 50); do
   curl -sf -o "$place/page" -w '%{time_total}\n' -H "Authorization: Bearer $token" \

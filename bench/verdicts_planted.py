@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-# What a trial of BEFORE takes beside its measured part, warm-up included: on a disk of 9 ms mostly samples of its
+# Time of a trial of BEFORE beside its measured part, warm-up included: on a disk of 9 ms mostly samples of its
 # contents. Measured: five blocks of three trials of 10 s took 242 s.
 OVERHEAD_S = 6.1
 LENGTH_S = 10

@@ -28,7 +28,7 @@ command -v npm >/dev/null || skip "npm is missing: apt-get install npm"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cp -r package.json package-lock.json tsconfig.json vite.config.ts src public "$place"
-# What scripts/setup.sh installed by the same lock file; else the same here. Nothing that a package would run at its
+# Packages that scripts/setup.sh installed by the same lock file; else the same here. Nothing that a package would run at its
 # installation is needed.
 if cmp -s package-lock.json node_modules/made-of; then
   ln -s "$PWD/node_modules" "$place/node_modules"

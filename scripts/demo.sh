@@ -14,7 +14,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 cleanup() { "$plimsoll" raze >/dev/null; }
 trap cleanup EXIT
-# What a demo that was killed left behind.
+# Remains of a demo that was killed.
 "$plimsoll" raze >/dev/null
 
 say "1. A production recording: the archives of the PCP tutorial 'Comparing storage performance'"

@@ -16,7 +16,7 @@ place=$target/dist-check/another-place
 revision=$(git rev-parse HEAD)
 cargo_home=$(realpath "${CARGO_HOME:-$HOME/.cargo}")
 
-# What was built there stays, and need not be built again.
+# Builds there stay, and are not repeated.
 mkdir -p "$place/cargo"
 if [ ! -d "$place/tree/.git" ]; then git clone --quiet --no-checkout . "$place/tree"; fi
 git -C "$place/tree" fetch --quiet "$PWD" "$revision"

@@ -34,7 +34,7 @@ umoci config --image "$image" --no-history --created "$time" --architecture "$ar
   --config.label org.opencontainers.image.title=plimsoll \
   --config.label "org.opencontainers.image.version=$version" \
   --config.label org.opencontainers.image.licenses=Apache-2.0
-# What was there before the last step is in no manifest.
+# Files from before the last step are in no manifest.
 umoci gc --layout "$work/image" >/dev/null
 chmod -R u=rwX,go=rX "$work/image"
 tar --create --directory "$work/image" --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" \

@@ -157,7 +157,7 @@ make_python() {
     rm -rf "$place"
   fi
 }
-# What the browser tests need, by the lock file.
+# Packages of the browser tests, by the lock file.
 make_node_modules() {
   local web
   web=$(dirname "$0")/../web

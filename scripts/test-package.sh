@@ -21,7 +21,7 @@ if [ "$(dpkg-deb --field "$deb" Architecture)" != "$(dpkg --print-architecture)"
   echo "SKIPPED: ${deb##*/} in a clean root: it is for another processor"
   exit 0
 fi
-# What it mounts and starts is gone when it ends, however it ends.
+# Its mounts and processes are gone when it ends, however it ends.
 if [ "${IN_NAMESPACE:-}" != yes ]; then
   root=$(mktemp -d /var/tmp/plimsoll-package.XXXXXX)
   trap 'rm -rf --one-file-system "$root"' EXIT
@@ -178,7 +178,7 @@ if command -v systemctl >/dev/null; then
     die "an upgrade disables the service"
 fi
 inside apt-get purge --yes --quiet=2 plimsoll >"$root/tmp/log" 2>&1 || { cat "$root/tmp/log"; die "no purge"; }
-# What was measured belongs to those who measured.
+# Results belong to those who measured.
 rm -rf "$root"/home/tester/{a,run,run-a,log,serve,.local} "$root"/root/{a,run,log} \
   "$root"/tmp/{home,man,log,plimsoll.deb} "$root"/home/tester/.{cache,config,zcompdump*}
 all_files "$after"

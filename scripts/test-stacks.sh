@@ -7,7 +7,7 @@
 #                                                  standing up, changing (growing, losing a node,
 #                                                  getting it back) or taking down, then raze. What
 #                                                  is done stands in LOG: the same SEED goes on there
-# What is on the machine before and after (mounts, loop devices, namespaces, interfaces, processes
+# State of the machine before and after (mounts, loop devices, namespaces, interfaces, processes
 # of ours, rules of the firewall, files) must be the same every time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -144,7 +144,7 @@ stand_up() {
   printf '%-42s %8s %8s %8s  nothing left\n' "$stack" "$up" "$checks" "$down"
 }
 
-# What is done to a stack between up and down, where it can be.
+# Changes of a stack between up and down, where it allows them.
 changes_of() {
   case $1 in
   *+*) ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What every change must pass; `make test`. The last lines are the time of each stage, and the tests counted.
+# Tests that every change must pass; `make test`. The last lines are the time of each stage, and the tests counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

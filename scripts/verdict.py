@@ -25,7 +25,7 @@ from pathlib import Path
 CONFIG = Path(__file__).resolve().parent.parent / ".config"
 FLAKY_MAX = 5
 SLOWEST = 12
-# What nextest ends with when tests failed, and nothing else did.
+# Exit code of nextest when tests failed, and nothing else did.
 TESTS_FAILED = 100
 CLOSING = re.compile(r"^test result: ok\. 1 passed; 0 failed; 0 ignored; ", re.MULTILINE)
 PANIC = re.compile(r"^thread '(.*?)' (?:\(\d+\) )?panicked at ", re.MULTILINE)

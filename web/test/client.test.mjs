@@ -9,7 +9,7 @@ import { mock, NASTY } from "./aids/mock.mjs";
 const ROWS = 1_000_000;
 const FIRST_WANTED_MS = 1000;
 const FRAMES_WANTED = 50;
-/** What a machine that does other work meanwhile must still reach: the tests must not fail by chance. */
+/** Rates that a busy machine must still reach: the tests must not fail by chance. */
 const FIRST_MOST_MS = 4000;
 const FRAMES_LEAST = 10;
 

@@ -14,7 +14,7 @@ from typing import Any, Union
 Word = Union[str, "os.PathLike[str]"]
 Option = Union[bool, int, float, Word, Iterable[Word], None]
 
-# What a run may end with that leaves a whole run folder: different, inconclusive.
+# Exit codes of a run that leaves a whole run folder: different, inconclusive.
 _ANSWERED = {0, 10, 11}
 
 

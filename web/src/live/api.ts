@@ -54,7 +54,7 @@ export interface RunRequest {
   options: Record<string, string[]>;
 }
 
-/** What somebody says of a series. */
+/** Annotation of a series by a user. */
 export interface SeriesMark {
   kind: string;
   run?: string;
@@ -70,7 +70,7 @@ export interface StackRequest {
   inventory: string | null;
 }
 
-/** What the server refused, or that there is none. */
+/** Refusal by the server, or its absence. */
 export class ServerError extends Error {
   constructor(
     readonly status: number,

@@ -22,7 +22,7 @@ interface CampaignOption {
   label: string;
   help: string;
   kinds: readonly RunKind[];
-  /** What the program calls it, where it is not the same. */
+  /** Name in the program, where it is not the same. */
   flag?: string;
   /** Commas part several values: the option then stands once with all, or once for each. */
   several?: "once" | "each";
@@ -242,7 +242,7 @@ function requestOf(draft: CampaignDraft): RunRequest {
   };
 }
 
-/** What will be typed; the job shows what was. */
+/** Command line that will be started; the job shows the one that was. */
 function previewOf(request: RunRequest): string {
   const options = Object.entries(request.options).flatMap(([name, values]) => flagsOf(name, values));
   const { kind, targets, workloads } = request;
@@ -256,7 +256,7 @@ function flagsOf(name: string, values: string[]): string[] {
   return option?.several === "each" ? values.map((value) => `${flag}=${value}`) : [`${flag}=${values.join(",")}`];
 }
 
-/** What was said of a field: errors quote the value they are about. */
+/** Error about a field: errors quote the value they are about. */
 export function saidOf(value: string, refused: ServerError | undefined): string | undefined {
   const text = value.trim();
   if (refused === undefined || text === "") return undefined;

@@ -18,14 +18,14 @@ export interface ChartSource {
   label: string;
   fetch: (window: SeriesWindow, signal: AbortSignal) => Promise<RunSeries>;
   figure: (value: number | null | undefined) => string;
-  /** What stands at the cursor, else in the middle, as text. */
+  /** Values at the cursor, else in the middle, as text. */
   said: (text: string) => void;
   failed: (error: unknown) => void;
 }
 
 type Mode = "all" | "latest" | "free";
 
-/** What `latest` shows, in seconds. */
+/** Length of the window that `latest` shows, in seconds. */
 const LATEST_S = 120;
 const HEIGHT_PX = 300;
 /** Steps of the axis of time, in seconds. */

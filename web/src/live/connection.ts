@@ -89,7 +89,7 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** What a request answers, asked again when `keys` change, on `reload`, every `every_s` and when the server is back. */
+/** Answer of a request, asked again when `keys` change, on `reload`, every `every_s` and when the server is back. */
 export function useLoaded<T>(request: () => Promise<T>, keys: readonly unknown[], every_s = 0): Loaded<T> {
   const [state, set] = useState<{ value?: T; error?: ServerError; keys: string }>({ keys: "" });
   const [count, setCount] = useState(0);

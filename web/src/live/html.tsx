@@ -41,7 +41,7 @@ function draw(box: HTMLElement, drawn: Drawn, parts: readonly DrawnPart[]): void
   });
 }
 
-/** What stands at the top of the window stays there, whatever grows above it. */
+/** The element at the top of the window stays there, whatever grows above it. */
 function keepingPlace(box: HTMLElement, change: () => void): void {
   const top = (): Element | undefined =>
     Array.from(box.children).find((child) => child.getBoundingClientRect().bottom > 0);

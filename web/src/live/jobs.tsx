@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this server started: the commands, and what they print.
+// Commands that this server started, and their output.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Job } from "./api";

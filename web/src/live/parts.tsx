@@ -25,7 +25,7 @@ export function Page(props: { title: string; lead?: string; children: ComponentC
   );
 }
 
-/** What went wrong, and what to do. */
+/** An error, and what to do. */
 export function Refused(props: { error: ServerError | undefined }): JSX.Element | null {
   if (props.error === undefined) return null;
   return (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured, second by second, of every arm.
+// Measured values of every arm, second by second.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, METRICS, type RunArm, type RunDetail, type RunSecond, type SeriesMetric } from "./api";

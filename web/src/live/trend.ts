@@ -16,7 +16,7 @@ export class TrendChart {
   constructor(
     private readonly box: HTMLElement,
     private readonly page: SeriesPage,
-    /** What stands at the cursor, else the last point, as text. */
+    /** Values at the cursor, else at the last point, as text. */
     private readonly said: (text: string) => void,
   ) {
     this.sizes = new ResizeObserver(() => this.plot?.setSize({ width: this.width, height: HEIGHT_PX }));

@@ -6,7 +6,7 @@ export interface TimeWindow {
   max: number;
 }
 
-/** What was asked for and came. */
+/** Requested data that has arrived. */
 export interface LoadedWindow {
   from: number;
   to: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scripts add to the drawing of a report. The static page and the live one use the same.
+// Additions of scripts to the drawing of a report. The static page and the live one use the same.
 import { addCopying } from "./copy";
 import { all } from "./dom";
 import { addSwitches, setSwitch } from "./legend";
@@ -20,7 +20,7 @@ export function enhance(root: ParentNode): void {
   addScrolling(root);
 }
 
-/** What a reader has done to a part of the page. */
+/** Changes of a reader to a part of the page. */
 export interface ReaderState {
   open: string[];
   off: string[];

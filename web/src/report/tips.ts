@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mark of a chart says, shown at the mark: by pointer, by touch and by keyboard. Tab enters a chart at one
+// Text of a mark of a chart, shown at the mark: by pointer, by touch and by keyboard. Tab enters a chart at one
 // mark; arrows go on from there. A screen reader hears the same text as the name of the focused mark.
 import { all, make, once } from "./dom";
 

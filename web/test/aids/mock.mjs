@@ -41,7 +41,7 @@ const section = (trials) => ({
   ],
 });
 
-/** What a million seconds looked like, thinned to so many points. */
+/** Series of a million seconds, thinned to a number of points. */
 function series(query, rows) {
   const from = Number(query.get("from") ?? 0);
   const to = Math.min(Number(query.get("to") ?? rows), rows);
