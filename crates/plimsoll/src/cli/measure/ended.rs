@@ -45,6 +45,17 @@ pub(super) fn ended(
     })
 }
 
+/// Fails when a run that is whole lost data or nodes, or the storage ended a trial.
+pub(in crate::cli) fn check_whole(results: &RunFolderContents) -> Result<(), CliError> {
+    let checks = [check_data, check_faults, check_nodes, check_trials];
+    worst(
+        checks
+            .iter()
+            .filter_map(|check| check(results).err())
+            .collect(),
+    )
+}
+
 /// Fails when the storage ended a trial: its results are kept, but it is no orderly end.
 fn check_trials(results: &RunFolderContents) -> Result<(), CliError> {
     let ended = results.trials.iter().find_map(|result| {

@@ -3,7 +3,7 @@
 
 mod asked;
 mod conditioning;
-mod ended;
+pub(in crate::cli) mod ended;
 mod load_source;
 mod plan;
 mod resume;

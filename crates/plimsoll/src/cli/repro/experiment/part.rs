@@ -2,6 +2,7 @@
 //! A part of an experiment: a command of this program, carried out as if it had been typed.
 
 use super::folder::ExperimentFolder;
+use crate::cli::measure::ended::check_whole;
 use crate::cli::report;
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_console::terminal;
@@ -130,6 +131,12 @@ fn measured(
     // Its output is a file, and it prints what it found.
     let is_model = words.first().is_some_and(|word| word == "fit");
     let place = folder.of_part(&part.name);
+    let found = plimsoll_archive::open(&place);
+    if let Some(whole) = found.ok().filter(|run| run.complete && has_output) {
+        // The program was killed between the end of the run and its record.
+        report::write_page(&whole, &place)?;
+        return check_whole(&whole).map(|()| Value::Null);
+    }
     if has_output {
         words.push("-o".into());
         words.push(match is_model {
