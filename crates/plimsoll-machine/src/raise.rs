@@ -239,7 +239,7 @@ pub fn extend(
         razed: if goes_on {
             RazeReport::default()
         } else {
-            forget_from(journal, hosts, from)
+            take_back_change(journal, hosts)
         },
         goes_on,
     }))
@@ -290,27 +290,23 @@ fn step_again(
     Ok(())
 }
 
-/// Takes back what a change had begun that was cut off with its process, as one that failed takes itself
-/// back: what stood before stays. Steps that nothing takes back are as if they had never been; the
-/// change is made anew, and looks at what it finds.
+/// Takes back the steps and the nodes of a change that failed, or that was cut off with its process: the
+/// stack stays as it was before. Steps that nothing takes back are as if they had never been; the change
+/// is made anew, and looks at what it finds.
 pub fn take_back_change(journal: &mut Journal, hosts: &mut dyn HostResolver) -> RazeReport {
     let Some(before) = journal.record().before_change.clone() else {
         return RazeReport::default();
     };
-    let mut razed = forget_from(journal, hosts, before.steps);
+    let mut razed = undo_from(journal, hosts, before.steps, &|_| false);
+    if razed.errors.is_empty() {
+        razed
+            .journal_errors
+            .extend(journal.forget(before.steps).err());
+    }
     if razed.is_clean() {
         let noted = before.site.map_or(Ok(()), |site| journal.site(&site));
         let noted = noted.and_then(|()| journal.changed());
         razed.journal_errors.extend(noted.err());
-    }
-    razed
-}
-
-/// Undoes the steps from this number on, and forgets them where nothing of them is left.
-fn forget_from(journal: &mut Journal, hosts: &mut dyn HostResolver, from: usize) -> RazeReport {
-    let mut razed = undo_from(journal, hosts, from, &|_| false);
-    if razed.errors.is_empty() {
-        razed.journal_errors.extend(journal.forget(from).err());
     }
     razed
 }

@@ -35,7 +35,7 @@ pub struct ModelSliceSelection {
     pub fidelity: Vec<FidelityCheck>,
 }
 
-/// Class that a draw is held against: the load of one direction inside or outside bursts.
+/// Class that a draw is compared with: the load of one direction inside or outside bursts.
 struct Class {
     direction: IoDirection,
     burst: bool,

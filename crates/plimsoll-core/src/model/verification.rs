@@ -46,7 +46,7 @@ pub struct FidelityReport {
     pub compared: u64,
     /// Every metric.
     pub lines: Vec<FidelityReportRow>,
-    /// Metrics that could not be held against the recording, and why: a sentence each.
+    /// Metrics that could not be compared with the recording, and why: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<String>,
 }

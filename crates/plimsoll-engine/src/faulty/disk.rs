@@ -159,7 +159,7 @@ impl FaultyDisk {
         })))
     }
 
-    /// Data of another disk in `len` bytes from `offset` on appear here, too.
+    /// `len` bytes from `offset` on show the data of another disk.
     pub fn leak_from(&self, other: &FaultyDisk, offset: u64, len: u32) {
         let (at, len) = (to_usize(offset), len as usize);
         let bytes = other.0.borrow().visible(at, len);

@@ -314,7 +314,7 @@ fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
     let outcome = prepared
         .run(&options, &GO, &mut |interval| intervals.push(interval))
         .unwrap();
-    // An operation that ends late, on a busy machine, has an interval of its own.
+    // On a busy machine a late operation has an interval of its own.
     assert!(intervals.len() >= 2, "{}", intervals.len());
     assert_eq!(intervals[1].start, Nanos::SECOND);
     let ops: u64 = intervals.iter().map(|i| i.stats.ops()).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metrics that cannot be held against a recording, and why.
+//! Metrics that cannot be compared with a recording, and why.
 
 use plimsoll_core::model::{FidelityCheck, FidelityReportRow, ModelPhase};
 

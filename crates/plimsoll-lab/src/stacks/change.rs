@@ -103,7 +103,8 @@ pub enum ChangeError {
 ///
 /// # Errors
 /// When it is not up, in use, cannot be changed so, a node of it cannot be reached, or a step fails: then
-/// the steps of this change are undone, and the stack stays. Where it can only go on they stay, too.
+/// the steps of this change are undone, and the stack stays. Steps of a change past its point of no return
+/// stay, too.
 pub fn change(
     name: &str,
     verb: StackChange<'_>,
@@ -131,15 +132,9 @@ pub fn change(
         steps: planned.plan.steps.len(),
     });
     journal.changing(verb.name())?;
-    let result = carry_out(&planned, hosts, &mut journal, watch);
-    let goes_on = |error: &ChangeError| matches!(error, ChangeError::Raise(error) if error.goes_on);
-    if result.as_ref().is_err_and(goes_on) {
-        return result.map(|()| planned.made);
-    }
-    // Whether it went well or not: its steps report what could not be undone.
-    let over = journal.changed();
-    result?;
-    over?;
+    // One that fails is over where it is taken back.
+    carry_out(&planned, hosts, &mut journal, watch)?;
+    journal.changed()?;
     watch(StackChangeEvent::Done);
     Ok(planned.made)
 }
@@ -193,8 +188,8 @@ pub fn scrubbed(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> O
 struct StackChangePlan {
     plan: Plan,
     made: StackOutputs,
-    /// The nodes of before and of afterwards, when they differ.
-    sites: Option<[plimsoll_core::plan::StackNodes; 2]>,
+    /// The nodes afterwards, when there are more.
+    grown: Option<plimsoll_core::plan::StackNodes>,
 }
 
 /// The steps of a change of a stack that is up, without doing anything.
@@ -243,7 +238,7 @@ fn plan(
     hosts.meet(now.header.nodes());
     let mut site = ask.site.clone();
     let mut plan = Plan::default();
-    let mut sites = None;
+    let mut after = None;
     if verb == StackChange::Grow {
         let shape = choice.stack.shape(&choice).map_err(unmet)?;
         let count = choice.stack.growth(&choice);
@@ -256,7 +251,7 @@ fn plan(
             })?,
         };
         add_new_nodes(&mut plan, &site, ask.site.servers.len());
-        sites = Some([ask.site.clone(), site.clone()]);
+        after = Some(site.clone());
     }
     let order = StackPlanInput {
         id,
@@ -273,7 +268,11 @@ fn plan(
         step.point_of_no_return = true;
     }
     plan.steps.extend(steps.steps);
-    Ok(StackChangePlan { plan, made, sites })
+    Ok(StackChangePlan {
+        plan,
+        made,
+        grown: after,
+    })
 }
 
 /// Reaches every node that stands already before the first step: one without power would be missed
@@ -296,20 +295,12 @@ fn carry_out(
     journal: &mut Journal,
     watch: &mut dyn FnMut(StackChangeEvent<'_>),
 ) -> Result<(), ChangeError> {
-    if let Some([_, after]) = &planned.sites {
-        journal.site(after)?;
+    if let Some(grown) = &planned.grown {
+        journal.site(grown)?;
     }
     let mut tell = |step: &PlanStep| watch(StackChangeEvent::Step(step));
-    extend(&planned.plan, &planned.made, hosts, journal, &mut tell).map_err(|error| {
-        // The new nodes stay known as long as something of them is left to undo.
-        let is_undone = error.razed.is_clean() && !error.goes_on;
-        if let (Some([before, _]), true) = (&planned.sites, is_undone)
-            && let Err(source) = journal.site(before)
-        {
-            return ChangeError::Journal(source);
-        }
-        ChangeError::Raise(error)
-    })
+    extend(&planned.plan, &planned.made, hosts, journal, &mut tell)?;
+    Ok(())
 }
 
 #[cfg(test)]

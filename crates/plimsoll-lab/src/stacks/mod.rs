@@ -286,7 +286,7 @@ pub struct ScrubCount {
     pub left: u64,
 }
 
-/// Access that servers give that authenticate nobody.
+/// Access to servers without authentication.
 pub(crate) const ANYBODY: &str = "anyone who reaches its servers' ports can read and write everything, \
      because they authenticate nobody: use a network that only the lab is in";
 

@@ -50,7 +50,7 @@ fn addition() -> StackChangePlan {
             mount_dir: "/base/more1".into(),
             ..StackOutputs::default()
         },
-        sites: None,
+        grown: None,
     }
 }
 
@@ -79,6 +79,7 @@ fn a_change_that_fails_leaves_the_stack_as_it_was() {
             let before = (host.state.clone(), open(&state, &host).record().clone());
             let mut host = host.failing_at_next(n, when);
             let mut journal = open(&state, &host);
+            journal.changing("grow").unwrap();
             let error = carry_out(&addition(), &mut host, &mut journal, &mut |_| {}).unwrap_err();
             assert!(error.to_string().contains("told to fail"), "{error}");
             assert_eq!(host.state, before.0);

@@ -104,7 +104,7 @@ impl<'a> GlusterCertificates<'a> {
         format!("{}/openssl.cnf", self.around)
     }
 
-    /// The command that makes a key and a certificate, signed by that key unless more is said.
+    /// The command that makes a key and a certificate, by default signed by that key.
     fn request(&self, at: &str, name: &str, is_authority: &str, signed: &[&str]) -> PlanCommand {
         let words = [
             "req",
