@@ -149,6 +149,12 @@ impl NeighbourUse {
         })
     }
 
+    /// Whether others took as much of the processors as decides what is measured.
+    #[must_use]
+    pub fn takes_processors(&self) -> bool {
+        self.cpu_share() >= DECIDING_CPU_SHARE || self.steal_share() >= DECIDING_CPU_SHARE
+    }
+
     /// Activity that may have decided in place of the storage, in words: `other programs took 66 %
     /// of the CPUs`.
     #[must_use]

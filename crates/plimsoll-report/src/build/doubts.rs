@@ -40,7 +40,7 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     alarms.extend(entries.iter().filter_map(untrue_model));
     let pools = |entry| view.pools(entry).into_iter().map(move |pool| (pool, entry));
     let pools: Vec<PoolOfEntry<'_>> = entries.iter().flat_map(pools).collect();
-    for doubt in [failures, unfinished, bad_data] {
+    for doubt in [aborted, failures, unfinished, bad_data] {
         let of_kind = pools.iter().filter_map(|(pool, entry)| doubt(pool, entry));
         alarms.extend(joined(of_kind.collect()));
     }
@@ -122,6 +122,21 @@ fn other_load(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
         let detail = "A gate failed; see “Load fidelity”.";
         alarm("check the load", text, detail)
     })
+}
+
+/// Trials that an error ended, with the first one.
+fn aborted(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
+    let reasons = pool.trials.iter().filter_map(|trial| trial.failed.as_ref());
+    let count = reasons.clone().count();
+    let first = reasons.min()?;
+    let text = format!(
+        "{count} of {} trials of {} on {} were aborted: {first}",
+        pool.trials.len(),
+        pool.name(),
+        entry.label
+    );
+    let detail = "Trials that were aborted are not compared.";
+    Some(alarm("check the target", text, detail))
 }
 
 /// Operations that failed, with what the system said.

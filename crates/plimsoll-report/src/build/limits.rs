@@ -2,7 +2,7 @@
 //! Limits of the results: the explanations with their figures, causes that were looked for and not
 //! found, and causes that could not be looked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_core::event::{DeviceUse, TransferTotals, WorkloadEntry};
 use plimsoll_core::explanation::{
@@ -10,6 +10,7 @@ use plimsoll_core::explanation::{
 };
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
+use plimsoll_stats::load_line::LoadLineReach;
 
 use super::view::{ArmTrials, ResultsView};
 use crate::model::{
@@ -68,11 +69,23 @@ fn is_shared(view: &ResultsView<'_>, workload: &str, cause: ExplanationCause) ->
     OF_MACHINE.contains(&cause) && of_workload().nth(1).is_some() && is_everywhere
 }
 
-/// Heaviest limit of each system, leaving out causes that all systems share.
+/// Whether a load line was searched and no limit was reached: then nothing limited the system.
+fn is_unlimited(view: &ResultsView<'_>, told: &ArmExplanations) -> bool {
+    let mut lines = view.load_lines.iter();
+    let line = lines.find(|line| line.entry.label == told.workload && line.arm == told.arm);
+    line.is_some_and(|line| line.result.reach == LoadLineReach::AtLeast)
+}
+
+/// Heaviest limit of each system, leaving out causes that all systems share. Of a system that nothing limited
+/// only what the client did is left.
 fn heaviest<'a>(view: &'a ResultsView<'_>) -> Vec<(&'a ArmExplanations, Option<OfSystem<'a>>)> {
     let first = |told: &'a ArmExplanations| {
+        let is_unlimited = is_unlimited(view, told);
         let mut own = told.found.iter().filter(|one| {
-            !IN_SECTION_ONLY.contains(&one.cause) && !is_shared(view, &told.workload, one.cause)
+            let is_of_system = !is_unlimited || OF_CLIENT.contains(&one.cause);
+            is_of_system
+                && !IN_SECTION_ONLY.contains(&one.cause)
+                && !is_shared(view, &told.workload, one.cause)
         });
         (told, own.next().map(|one| (told, one)))
     };
@@ -103,11 +116,27 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let own = by_cause.into_iter();
     let mut all: Vec<ReportFinding> = own.map(|(cause, all)| finding(view, cause, &all)).collect();
     let shared = shared(view).into_iter();
-    all.extend(shared.map(|(cause, all)| ReportFinding {
-        text: format!("{} in all trials: {NO_DIFFERENCE}", capital(cause.name())),
-        ..finding(view, cause, &all)
+    all.extend(shared.map(|(cause, all)| {
+        let (name, trials) = (capital(cause.name()), shared_trials(view, &all));
+        ReportFinding {
+            text: format!("{name} in {trials}: {NO_DIFFERENCE}"),
+            ..finding(view, cause, &all)
+        }
     }));
     all
+}
+
+/// The trials in which all systems share a cause: `all trials`, or those of some workloads.
+fn shared_trials(view: &ResultsView<'_>, all: &[OfSystem<'_>]) -> String {
+    let workloads: BTreeSet<&str> = all.iter().map(|(told, _)| &*told.workload).collect();
+    let everywhere = systems(view).all(|told| workloads.contains(&*told.workload));
+    match everywhere {
+        true => "all trials".into(),
+        false => {
+            let named: Vec<&str> = workloads.into_iter().collect();
+            format!("all trials of {}", named.join(", "))
+        }
+    }
 }
 
 /// Remark on a cause that all systems share.
@@ -136,7 +165,11 @@ pub(super) fn in_short(view: &ResultsView<'_>) -> String {
     }
     let mut told: Vec<(&str, Vec<String>)> = Vec::new();
     for (of, one) in heaviest {
-        let name = one.map_or(NOT_KNOWN, |(_, one)| one.cause.name());
+        let name = match one {
+            _ if is_unlimited(view, of) => NO_LIMIT,
+            Some((_, one)) => one.cause.name(),
+            None => NOT_KNOWN,
+        };
         let arm = view.name_of(&of.arm);
         match told.iter_mut().find(|(known, _)| *known == name) {
             Some((_, arms)) if arms.contains(&arm) => {}
@@ -144,11 +177,13 @@ pub(super) fn in_short(view: &ResultsView<'_>) -> String {
             None => told.push((name, vec![arm])),
         }
     }
-    told.sort_by_key(|(name, _)| *name == NOT_KNOWN);
+    let is_cause = |name: &str| name != NOT_KNOWN && name != NO_LIMIT;
+    told.sort_by_key(|(name, _)| !is_cause(name));
     let mut parts: Vec<String> = match &told[..] {
         [(name, _)] if *name == NOT_KNOWN => vec![format!(
             "{NOT_KNOWN}: nothing beside the storage itself was found"
         )],
+        [(name, _)] if *name == NO_LIMIT => vec![NO_LIMIT.into()],
         [(name, arms)] if arms.len() > 1 => {
             vec![format!("{name} ({}), {NO_DIFFERENCE}", arms.join(", "))]
         }
@@ -157,9 +192,12 @@ pub(super) fn in_short(view: &ResultsView<'_>) -> String {
             .map(|(name, arms)| format!("{name} ({})", arms.join(", ")))
             .collect(),
     };
-    let shared = shared(view).into_keys();
-    parts.extend(shared.map(|cause| format!("in all trials {}: {NO_DIFFERENCE}", cause.name())));
-    match told.iter().any(|(name, _)| *name != NOT_KNOWN) {
+    let shared = shared(view).into_iter();
+    parts.extend(shared.map(|(cause, all)| {
+        let trials = shared_trials(view, &all);
+        format!("in {trials} {}: {NO_DIFFERENCE}", cause.name())
+    }));
+    match told.iter().any(|(name, _)| is_cause(name)) {
         true => format!("consistent with {}", parts.join("; ")),
         false => parts.join("; "),
     }
@@ -167,6 +205,9 @@ pub(super) fn in_short(view: &ResultsView<'_>) -> String {
 
 /// Where nothing that was looked at shows.
 const NOT_KNOWN: &str = "not known";
+
+/// Where a search met no limit.
+const NO_LIMIT: &str = "no limit reached";
 
 fn finding(view: &ResultsView<'_>, cause: ExplanationCause, all: &[OfSystem<'_>]) -> ReportFinding {
     let is_clients = OF_CLIENT.contains(&cause);

@@ -2,6 +2,7 @@
 //! Which system is best: per workload, and over all of them in one sentence.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
+use plimsoll_core::event::TrialResult;
 
 use super::view::ResultsView;
 use super::{overload, surroundings};
@@ -196,7 +197,7 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
     match open {
         Some(row) => match surroundings::decided_on(view, &row.workload) {
             // Without data there is nothing that noise could have decided.
-            Some(noise) if row.ratio.is_some() => Some(unanswered(noise, row)),
+            Some(noise) if row.ratio.is_some() => Some(unanswered(view, noise, row)),
             _ => made(None, ReportSeverity::Care, undecided(view, row)),
         },
         None => made(None, ReportSeverity::Same, equivalent(view, first, &equal)),
@@ -204,9 +205,13 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
 }
 
 /// Of what noise decided nothing is said but what was seen.
-fn unanswered<'v>(noise: String, row: &'v ArmComparison) -> WorkloadOutcome<'v> {
+fn unanswered<'v>(
+    view: &ResultsView<'_>,
+    noise: String,
+    row: &'v ArmComparison,
+) -> WorkloadOutcome<'v> {
     let label = words::workload(row);
-    let grounds = format!("{noise}. Seen: {}", seen(row));
+    let grounds = format!("{noise}. Seen: {}", seen(view, row));
     WorkloadOutcome {
         label,
         best: None,
@@ -270,22 +275,38 @@ fn undecided(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     match row.ratio.is_some() {
         true => format!(
             "No winner yet on {workload}: {}, which neither shows a difference nor excludes one of {}",
-            seen(row),
+            seen(view, row),
             words::percent_whole(view.results.manifest.policy.margin)
         ),
-        false => format!("No winner yet on {workload}: {}", seen(row)),
+        false => format!("No winner yet on {workload}: {}", seen(view, row)),
     }
 }
 
 /// Observed difference between systems for which nothing is decided.
-fn seen(row: &ArmComparison) -> String {
+fn seen(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     match words::lead_in_words(row) {
         Some(lead) => format!(
             "{} ({})",
             lead.replacen(" has ", " had ", 1),
             words::lead_interval(row)
         ),
-        None => format!("there is not enough data of {}", row.arm),
+        None => without_values(view, row),
+    }
+}
+
+/// Why there is no difference to see.
+fn without_values(view: &ResultsView<'_>, row: &ArmComparison) -> String {
+    let of_row =
+        |trial: &&TrialResult| trial.trial.arm == row.arm && trial.trial.workload == row.workload;
+    let trials: Vec<&TrialResult> = view.results.trials.iter().filter(of_row).collect();
+    let aborted = trials.iter().filter(|trial| trial.failed.is_some()).count();
+    match aborted {
+        0 => format!("there is not enough data of {}", row.arm),
+        _ => format!(
+            "{aborted} of {} trials of {} were aborted",
+            trials.len(),
+            row.arm
+        ),
     }
 }
 

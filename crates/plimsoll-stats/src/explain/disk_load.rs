@@ -23,7 +23,7 @@ const QUEUE_FULL: f64 = 0.8;
 /// … and too small when the workload wants this many times as much.
 const QUEUE_WANTED: f64 = 1.2;
 /// Time of discards, of the trial, that is named.
-const DISCARD_SHARE: f64 = 0.1;
+const DISCARDS_IN_FLIGHT: f64 = 0.1;
 /// Time of pauses, of the trial, that is named …
 const PAUSE_SHARE: f64 = 0.02;
 /// … if the disk ends so many requests in that time otherwise: chance alone makes no such gap.
@@ -185,17 +185,18 @@ pub(super) fn discards(evidence: &ArmEvidence<'_>) -> CauseFinding {
         }
         let time: f64 = known().map(|discards| discards.time.0 as f64).sum();
         let count: u64 = known().map(|discards| discards.count).sum();
-        let share = ratio(time, used.length.0 as f64);
-        if share < DISCARD_SHARE {
+        // Little's law: the time of all over that of the trial.
+        let in_flight = ratio(time, used.length.0 as f64);
+        if in_flight < DISCARDS_IN_FLIGHT {
             return TrialSign::Absent;
         }
         let each = ratio(time, count as f64);
         TrialSign::Shown(vec![
             EvidenceFigure::new(
-                "time of all discards, of the trial",
-                share,
-                EvidenceUnit::Share,
-                DISCARD_SHARE,
+                "discards in flight, on average",
+                in_flight,
+                EvidenceUnit::Count,
+                DISCARDS_IN_FLIGHT,
             ),
             EvidenceFigure::plain("mean time of a discard", each, EvidenceUnit::Nanoseconds),
         ])

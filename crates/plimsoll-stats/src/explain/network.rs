@@ -6,6 +6,7 @@ use plimsoll_core::evidence::{LinkUse, MachineUse, PeerRoundTrips};
 use plimsoll_core::explanation::{EvidenceFigure, EvidenceUnit, ExplanationCause};
 use plimsoll_core::load::start_spread;
 use plimsoll_core::num::ratio;
+use plimsoll_core::others::NeighbourUse;
 
 use super::{ArmEvidence, CauseFinding, TrialSign, machines, over_trials};
 
@@ -80,8 +81,13 @@ pub(super) fn slow_link(evidence: &ArmEvidence<'_>) -> CauseFinding {
         let idle = peer.idle.unwrap_or_default().0 as f64;
         let has_grown = loaded >= TRIP_GROWTH * idle;
         let is_found = found.is_some_and(|found| found >= FOUND_SHARE) && has_grown;
-        let is_full = full >= LINK_SHARE || is_found;
-        if !is_late && !is_full {
+        // Answers that wait for a processor here come late however fast the way is.
+        let is_busy_here = trial
+            .others
+            .as_ref()
+            .is_some_and(NeighbourUse::takes_processors);
+        let is_by_trips = (is_late || is_found) && !is_busy_here;
+        if full < LINK_SHARE && !is_by_trips {
             return TrialSign::Absent;
         }
         let mut figures = link_figures(peer, loaded, share, full);

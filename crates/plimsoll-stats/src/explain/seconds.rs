@@ -184,6 +184,10 @@ fn dispersion(bins: &[TrialTimeBin], kind: OpKind, from_ns: u64) -> Option<f64> 
 
 /// A rate, or a response time of a load that is carried, that goes one way from trial to trial.
 pub(super) fn drift(evidence: &ArmEvidence<'_>) -> CauseFinding {
+    // Trials of a search differ in their load.
+    if evidence.entry.load_line.is_some() {
+        return CauseFinding::NotApplicable;
+    }
     let missing = "it takes five trials";
     let is_free = evidence.results().all(is_free);
     let value = |trial: &TrialResult| match is_free {
