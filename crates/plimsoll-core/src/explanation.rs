@@ -333,7 +333,9 @@ pub struct ArmExplanations {
 }
 
 /// A throughput that fell and stayed there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct ThroughputCliff {
     /// Label of the workload.
     pub workload: String,

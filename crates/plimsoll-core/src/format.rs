@@ -20,7 +20,7 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 6 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 7 };
     /// Run folders in which the manifest and each line of the events carry a checksum.
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.
@@ -29,8 +29,8 @@ impl FormatVersion {
     pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
-    /// Runs that were exported as JSON.
-    pub const EXPORT: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    /// Results of runs as JSON.
+    pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 0 };
     /// Partial results of profiles.
     pub const PARTIAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.

@@ -39,7 +39,7 @@ pub mod profile;
 pub mod recording;
 pub mod rng;
 pub mod run_diff;
-pub mod run_export;
+pub mod run_results;
 #[cfg(test)]
 mod schemas;
 pub mod settings;

@@ -22,7 +22,7 @@ use crate::model::{ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, Work
 use crate::op::{OpKind, TraceAccess};
 use crate::partial::PartialLine;
 use crate::plan::{InventoryFile, StackFile};
-use crate::run_export::RunExportDocument;
+use crate::run_results::RunResultsDocument;
 use crate::units::Nanos;
 use crate::workload::{Workload, WorkloadFile};
 
@@ -101,10 +101,10 @@ fn described() -> [DescribedFile; 12] {
             Some(FormatVersion::EXPERIMENT),
             "An experiment file, as JSON",
         ),
-        file::<RunExportDocument>(
-            "run-export",
-            Some(FormatVersion::EXPORT),
-            "A run that was exported as JSON",
+        file::<RunResultsDocument>(
+            "run-results",
+            Some(FormatVersion::RESULTS),
+            "The results of a run: --json, or exported as JSON",
         ),
         file::<PartialLine>(
             "partial",
@@ -364,7 +364,7 @@ fn values(name: &str) -> Vec<Value> {
             all.chain(examples_of("docs/repro.md")).collect()
         }
         // The export of the report's tests.
-        "run-export" => {
+        "run-results" => {
             let text = read("crates/plimsoll-report/tests/snapshots/export.json.snap");
             let (_, exported) = text.split_once("\n---\n").unwrap();
             vec![serde_json::from_str(exported).unwrap()]

@@ -8,7 +8,6 @@
 
 mod build;
 mod chart_tables;
-mod data;
 mod describe;
 mod experiment;
 mod export;
@@ -26,8 +25,7 @@ mod words;
 #[cfg(feature = "xlsx")]
 mod xlsx;
 
-pub use build::{build, load_lines};
-pub use data::{node, phase};
+pub use build::{build, results_document};
 pub use describe::{describe, profile};
 pub use experiment::experiment;
 pub use export::{

@@ -40,6 +40,7 @@ fn manifest() -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
+        settings: None,
         design: None,
         balanced: false,
     }

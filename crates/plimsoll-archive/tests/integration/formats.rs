@@ -221,11 +221,7 @@ fn format_2_5_has_stacks_that_are_busy_or_full() {
 #[test]
 fn format_2_6_has_what_was_done_before_the_first_block() {
     let run = opened("2.6");
-    assert_eq!(
-        run.manifest.format,
-        FormatVersion::RUN,
-        "a new format needs its fixture"
-    );
+    assert!(run.manifest.settings.is_none());
     assert_eq!(run.manifest.trial_bytes, Some(20 << 30));
     let conditioning = run.manifest.conditioning.as_ref().unwrap();
     assert_eq!(
@@ -248,6 +244,17 @@ fn format_2_6_has_what_was_done_before_the_first_block() {
     // Only what was seen once more sets the warm-up.
     assert_eq!(conditioning.warmup(Nanos::SECOND), Nanos(4_500_000_000));
     assert_eq!(run.trials.len(), opened("2.4").trials.len());
+}
+
+#[test]
+fn format_2_7_has_the_settings_that_decide_what_is_measured() {
+    let run = opened("2.7");
+    let format = run.manifest.format;
+    assert_eq!(format, FormatVersion::RUN, "a new format needs its fixture");
+    let settings = run.manifest.settings.as_ref().unwrap();
+    assert_eq!((&*settings.engine, settings.verify), ("auto", true));
+    let stacks = settings.stacks.as_ref().unwrap();
+    assert_eq!(stacks.on.as_deref(), Some("lab.toml"));
 }
 
 #[test]

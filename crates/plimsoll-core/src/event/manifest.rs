@@ -166,6 +166,48 @@ pub struct RunManifest {
     /// Bytes of the measured part after which a trial ends, if that is before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_bytes: Option<u64>,
+    /// Settings that decide what is measured, beside systems and workloads; unknown of runs before 2.7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<RunSettings>,
+}
+
+/// Settings of a run that decide what is measured, beside its systems and workloads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RunSettings {
+    /// How operations are submitted, as `--engine` names it.
+    pub engine: String,
+    /// Time before the measured part of each trial.
+    pub warmup: Nanos,
+    /// Whether whole recordings are played instead of slices.
+    pub full_replay: bool,
+    /// Whether every system is tested by a write-verify before it is measured.
+    pub verify: bool,
+    /// When the data that trials write are verified, as `--verify-data` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_data: Option<String>,
+    /// Where the load comes from, as `--clients` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<String>,
+    /// Settings of the stacks that the run makes, where it makes some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<RunStackSettings>,
+}
+
+/// Settings of the stacks that a run makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RunStackSettings {
+    /// Size of each node's disk.
+    pub size_bytes: u64,
+    /// Directory of the nodes' disks, where it is not that of the state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Where their servers run, as `--on` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 impl RunManifest {

@@ -370,6 +370,13 @@ impl TrialResult {
         check.filter(|check| check.bad.total() > 0)
     }
 
+    /// Whether acknowledged or verified data were lost or damaged.
+    #[must_use]
+    pub fn has_lost_data(&self) -> bool {
+        let broken = |fault: &FaultResult| !fault.kept_its_data();
+        self.bad_data().is_some() || self.fault.as_ref().is_some_and(broken)
+    }
+
     /// The first node that was lost, and how, where the trial failed by that.
     #[must_use]
     pub fn lost_node(&self) -> Option<(&str, &ClientLoadNodeLoss)> {

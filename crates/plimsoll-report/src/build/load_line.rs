@@ -6,6 +6,9 @@ mod figure;
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::event::TrialResult;
 use plimsoll_core::num::ratio;
+use plimsoll_core::run_results::{
+    RunResultsLoadLine, RunResultsLoadLineRatio, RunResultsLoadLines,
+};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
 use plimsoll_stats::explain::{self, ArmEvidence};
@@ -13,8 +16,6 @@ use plimsoll_stats::load_line::{
     ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineRatio, LoadLineReach, LoadLineStop,
     load_line_trial,
 };
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 pub(super) use figure::first_figure;
 use figure::{figure, of_entry};
@@ -624,46 +625,56 @@ fn cost(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<f64> {
 }
 
 /// For programs.
-pub(super) fn data(view: &ResultsView<'_>) -> Value {
-    let lines = view.load_lines.iter().map(|line| {
-        let rates = rates_at_the_line(line).filter(|_| has_edge(line));
-        let edge = |edge: &LoadLineInterval| json!([edge.low, edge.point, edge.high]);
-        json!({
-            "workload": line.entry.label,
-            "arm": line.arm,
-            "limits": line.goal.limits.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "unit": match line.unit {
-                WorkloadMultiple::Rate => "times",
-                WorkloadMultiple::Clients(_) => "clients",
-            },
-            "has_edge": has_edge(line),
-            "reach": reach_name(line.result.reach),
-            "disturbed_by": line.disturbance(),
-            "sustained": edge(&line.result.sustained),
-            "burst": line.result.burst.as_ref().map(edge),
-            "binding": line.result.binding,
-            "stop": line.result.stop.map(stop_name),
-            "trials": line.result.trials,
-            "trial_seconds": line.result.seconds,
-            "ops_per_s": rates.map(|rates| rates.0),
-            "bytes_per_s": rates.map(|rates| rates.1),
-            "cost_per_million": cost(view, line),
-            "requirement": line.goal.requirement,
-            "fit": line.goal.requirement.as_ref().map(|_| LoadLineFit::of(line).name()),
-            "saturates_first": saturated(view, line).filter(|_| has_edge(line)).map(|found| found.0),
-            "joules_per_million": energy(line).into_iter().collect::<BTreeMap<_, _>>(),
-        })
-    });
-    let ratios = ratios(view).into_iter().map(|(line, base, ratio)| {
-        json!({
-            "workload": line.entry.label,
-            "arm": line.arm,
-            "base": base.arm,
-            "ratio": ratio.ratio,
-            "verdict": ratio.verdict,
-        })
-    });
-    json!({ "lines": lines.collect::<Vec<_>>(), "ratios": ratios.collect::<Vec<_>>() })
+pub(super) fn for_programs(view: &ResultsView<'_>) -> RunResultsLoadLines {
+    let ratio = |(line, base, ratio): (&ArmLoadLine<'_>, &ArmLoadLine<'_>, LoadLineRatio)| {
+        RunResultsLoadLineRatio {
+            workload: line.entry.label.clone(),
+            arm: line.arm.to_owned(),
+            base: base.arm.to_owned(),
+            ratio: ratio.ratio,
+            verdict: ratio.verdict,
+        }
+    };
+    let lines = view.load_lines.iter();
+    RunResultsLoadLines {
+        lines: lines.map(|line| line_for_programs(view, line)).collect(),
+        ratios: ratios(view).into_iter().map(ratio).collect(),
+    }
+}
+
+fn line_for_programs(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> RunResultsLoadLine {
+    let rates = rates_at_the_line(line).filter(|_| has_edge(line));
+    let interval = |edge: &LoadLineInterval| [edge.low, edge.point, edge.high];
+    let limits = line.goal.limits.iter();
+    let requirement = line.goal.requirement.clone();
+    let saturated = saturated(view, line).filter(|_| has_edge(line));
+    RunResultsLoadLine {
+        workload: line.entry.label.clone(),
+        arm: line.arm.to_owned(),
+        limits: limits.map(ToString::to_string).collect(),
+        unit: match line.unit {
+            WorkloadMultiple::Rate => "times".into(),
+            WorkloadMultiple::Clients(_) => "clients".into(),
+        },
+        has_edge: has_edge(line),
+        reach: reach_name(line.result.reach).into(),
+        disturbed_by: line.disturbance(),
+        sustained: interval(&line.result.sustained),
+        burst: line.result.burst.as_ref().map(interval),
+        binding: line.result.binding.clone(),
+        stop: line.result.stop.map(|stop| stop_name(stop).into()),
+        trials: line.result.trials,
+        trial_seconds: line.result.seconds,
+        ops_per_s: rates.map(|rates| rates.0),
+        bytes_per_s: rates.map(|rates| rates.1),
+        cost_per_million: cost(view, line),
+        fit: requirement
+            .as_ref()
+            .map(|_| LoadLineFit::of(line).name().into()),
+        requirement,
+        saturates_first: saturated.map(|found| found.0),
+        joules_per_million: energy(line).into_iter().collect(),
+    }
 }
 
 fn reach_name(reach: LoadLineReach) -> &'static str {

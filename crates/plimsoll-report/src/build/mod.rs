@@ -20,6 +20,7 @@ mod nodes;
 mod overload;
 mod phases;
 mod requirement;
+mod results_document;
 mod secondary;
 mod series;
 mod servers;
@@ -30,9 +31,10 @@ mod winner;
 mod workload;
 
 use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::run_results::RunResultsDocument;
+use plimsoll_core::text::printable_json;
 
-use crate::data;
-use crate::model::{ReportDocument, ReportSection};
+use crate::model::{ReportDocument, ReportFinding, ReportSection};
 use view::ResultsView;
 
 /// Maps results to a report. A run that was killed has no comparisons on record; they are then
@@ -63,46 +65,49 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
     sections.extend(method::raw_data(&view));
-    let mut headline = requirement::headline(&view);
-    headline.extend(load_line::headline(&view));
-    headline.extend(surroundings::memory(&view));
-    headline.extend(if view.steps.is_empty() {
-        verdicts::headline(&view)
-    } else {
-        ladder::headline(&view)
-    });
-    headline.extend(loops::headline(&view));
-    headline.extend(faults::headline(&view));
-    headline.extend(surroundings::noise(&view));
-    headline.extend(limits::headline(&view));
-    headline.extend(nodes::alarms(&view));
-    headline.extend(conditioning::headline(&view));
-    headline.extend(doubts::alarms(&view));
+    let headline = headline(&view);
     ReportDocument {
         title: title(&view),
         subtitle: subtitle(&view),
         answer: answer::answer(&view),
+        data: results_document::in_page(results_document::document(&view, &headline)),
         headline,
         sections,
-        data: data::json(results, view.comparisons.iter(), beside(&view)),
     }
 }
 
-/// Results that are computed beside the comparisons, for programs.
-fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 5] {
-    [
-        ("explanations", serde_json::json!(view.explanations)),
-        ("cliffs", serde_json::json!(view.cliffs)),
-        ("load_lines", load_line::data(view)),
-        ("secondary", serde_json::json!(view.secondary)),
-        ("loops", serde_json::json!(view.loops)),
-    ]
+fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    let mut headline = requirement::headline(view);
+    headline.extend(load_line::headline(view));
+    headline.extend(surroundings::memory(view));
+    headline.extend(if view.steps.is_empty() {
+        verdicts::headline(view)
+    } else {
+        ladder::headline(view)
+    });
+    headline.extend(loops::headline(view));
+    headline.extend(faults::headline(view));
+    headline.extend(surroundings::noise(view));
+    headline.extend(limits::headline(view));
+    headline.extend(nodes::alarms(view));
+    headline.extend(conditioning::headline(view));
+    headline.extend(doubts::alarms(view));
+    headline
 }
 
-/// The load lines of a run, for programs.
+/// The results of a run for programs, without the seconds of its trials.
 #[must_use]
-pub fn load_lines(results: &RunFolderContents) -> serde_json::Value {
-    load_line::data(&ResultsView::of(results))
+pub fn results_document(results: &RunFolderContents) -> RunResultsDocument {
+    let view = ResultsView::of(results);
+    results_document::document(&view, &headline(&view))
+}
+
+/// The same with the seconds that the contents hold, as a file.
+pub(crate) fn exported(results: &RunFolderContents) -> String {
+    let mut document = results_document(results);
+    results_document::add_intervals(&mut document, results);
+    let text = serde_json::to_string(&document).expect("the document is plain data");
+    printable_json(&text) + "\n"
 }
 
 fn title(view: &ResultsView<'_>) -> String {

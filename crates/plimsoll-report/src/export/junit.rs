@@ -13,8 +13,8 @@ use plimsoll_core::gate::{GateOutcome, GateRow, GateVerdict};
 use plimsoll_core::text::printable;
 use plimsoll_core::units::Nanos;
 
+use super::comparisons;
 use super::gate::gate_line;
-use super::{comparisons, has_lost_data};
 use crate::model::ReportSeverity;
 use crate::put::put;
 use crate::words;
@@ -188,7 +188,7 @@ fn of_data(results: &RunFolderContents) -> Vec<GateCase> {
     }
     let case = |((workload, arm), trials): ((&str, &str), Vec<&TrialResult>)| {
         let count = |is: fn(&TrialResult) -> bool| trials.iter().filter(|t| is(t)).count();
-        let lost = count(has_lost_data);
+        let lost = count(TrialResult::has_lost_data);
         let failed = count(|t| t.failed.is_some() || t.stats.errors() > 0);
         let all = words::count(trials.len(), "trial");
         let (outcome, message) = match (lost, failed) {

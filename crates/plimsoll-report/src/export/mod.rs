@@ -7,7 +7,6 @@
 mod csv;
 mod gate;
 mod hlog;
-mod json;
 mod junit;
 mod markdown;
 #[cfg(feature = "parquet")]
@@ -24,7 +23,7 @@ use std::fmt;
 pub use gate::{gate_junit, gate_markdown, gate_text};
 
 use plimsoll_core::comparison::ArmComparison;
-use plimsoll_core::event::{RunFolderContents, TrialResult};
+use plimsoll_core::event::RunFolderContents;
 use plimsoll_stats::compare_all;
 
 /// Writes a table as a Parquet file, row by row as they come.
@@ -177,7 +176,7 @@ pub fn export(
         ReportExportFormat::Markdown => Ok(markdown::markdown(results).into_bytes()),
         ReportExportFormat::Csv => Ok(csv::csv(table::intervals(results)).into_bytes()),
         ReportExportFormat::TrialsCsv => Ok(csv::csv(table::trials(results)).into_bytes()),
-        ReportExportFormat::Json => Ok(json::json(results).into_bytes()),
+        ReportExportFormat::Json => Ok(crate::build::exported(results).into_bytes()),
         ReportExportFormat::JUnit => Ok(junit::junit(results).into_bytes()),
         ReportExportFormat::HistogramLog => hlog::hlog(results)
             .map(String::into_bytes)
@@ -209,12 +208,6 @@ fn comparisons(results: &RunFolderContents) -> Cow<'_, [ArmComparison]> {
     } else {
         Cow::Borrowed(&results.comparisons)
     }
-}
-
-/// Whether a trial showed that acknowledged or verified data were lost or damaged.
-fn has_lost_data(trial: &TrialResult) -> bool {
-    let broken = |fault: &plimsoll_core::failover::FaultResult| !fault.kept_its_data();
-    trial.bad_data().is_some() || trial.fault.as_ref().is_some_and(broken)
 }
 
 #[cfg(test)]

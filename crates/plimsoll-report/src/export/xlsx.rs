@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run as a spreadsheet: the answer, the verdicts, the trials, and the seconds as far as a sheet goes.
 
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::text::printable;
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use super::comparisons;
-use super::json::unit;
 use super::table::{self, ExportTable, ExportValue};
 use crate::build::build;
 use crate::words;
@@ -175,5 +175,23 @@ fn number(
     match figure.filter(|figure| figure.is_finite()) {
         Some(figure) => sheet.write_number(row, column, figure).map(drop),
         None => Ok(()),
+    }
+}
+
+/// The unit that values of a metric are exported in, and how many of its own units that is.
+fn unit(metric: ComparisonMetric) -> (&'static str, f64) {
+    match metric {
+        ComparisonMetric::MeanResponse
+        | ComparisonMetric::WallTime
+        | ComparisonMetric::WriteOutage
+        | ComparisonMetric::BrownOut
+        | ComparisonMetric::P99Response
+        | ComparisonMetric::P999Response
+        | ComparisonMetric::CpuPerOperation
+        | ComparisonMetric::PreparationTime => ("s", 1e9),
+        ComparisonMetric::OpsPerSecond => ("ops/s", 1.0),
+        ComparisonMetric::BytesPerSecond => ("bytes/s", 1.0),
+        ComparisonMetric::OutputSize => ("bytes", 1.0),
+        ComparisonMetric::ClientEvenness | ComparisonMetric::RunToRunVariation => ("1", 1.0),
     }
 }

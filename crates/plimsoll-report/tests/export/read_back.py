@@ -120,13 +120,13 @@ def histogram_log():
 
 def document():
     run = json.load(open("run.json", encoding="utf-8"))
-    schema = json.load(open(root / "schemas/run-export.schema.json", encoding="utf-8"))
+    schema = json.load(open(root / "schemas/run-results.schema.json", encoding="utf-8"))
     jsonschema.validate(run, schema)
     for trial, expect in zip(run["trials"], expected["trials"], strict=True):
         assert sum(kind["ops"] for kind in trial["kinds"].values()) == expect["ops"]
         for second in trial["intervals"]:
             ops = sum(kind["ops"] for kind in second["kinds"].values())
-            assert ops == seconds[trial["place"], second["t_s"]]["ops"]
+            assert ops == seconds[trial["place"], second["start_ns"] / 1e9]["ops"]
 
 
 def gate():

@@ -5,6 +5,7 @@
 use crate::common::{Size, results};
 use plimsoll_core::comparison::{ComparisonVerdict, OverloadStats, RatioEstimate};
 use plimsoll_core::event::{KindStats, OpStats, RunFolderContents, TrialId, TrialResult};
+use plimsoll_core::explanation::ExplanationCause;
 use plimsoll_core::load_line::{
     LoadLineBatch, LoadLineGoal, LoadLineReading, LoadLineRecord, LoadLineRequest,
 };
@@ -12,7 +13,7 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::others::NeighbourUse;
 use plimsoll_core::units::Nanos;
 use plimsoll_report::model::{ReportAnswer, ReportChart};
-use plimsoll_report::{build, terminal};
+use plimsoll_report::{build, results_document, terminal};
 use plimsoll_stats::load_line::{LoadLineSearch, LoadLineStep, load_line_options, load_line_trial};
 
 const SMALL: Size = Size {
@@ -161,12 +162,14 @@ fn a_line_that_no_trial_broke_is_at_least_what_was_tried() {
     let answer = said(&run).text;
     let expect = "a carries at least 50.0× nas ×40 at p99 < 20.0 ms (no limit was reached).";
     assert_eq!(answer, expect);
+    let limited_by = fact(&said(&run), "Limited by");
+    assert_eq!(limited_by.as_deref(), Some("no limit reached"));
     // Cut off as soon as it knows a least.
     let cut = (1..100)
         .map(|trials| searched(&[("a", 1_000.0)], trials))
         .find(|run| {
-            let line = &plimsoll_report::load_lines(run)["lines"][0];
-            line["reach"] == "at least" && line["stop"].is_null()
+            let line = &results_document(run).load_lines.lines[0];
+            line.reach == "at least" && line.stop.is_none()
         });
     let cut = cut.unwrap();
     let answer = said(&cut).text;
@@ -327,6 +330,19 @@ fn what_noise_decided_is_not_answered_and_a_winner_stays_one() {
         text,
         "No winner yet on varmail: there is not enough data of raid1."
     );
+    let of_raid1 =
+        |trial: &&mut TrialResult| trial.trial.arm == "raid1" && trial.trial.workload == "varmail";
+    for trial in none.trials.iter_mut().filter(of_raid1).take(2) {
+        trial.failed = Some("ended after 2.0 s: it is full".into());
+    }
+    let text = said(&none).text;
+    assert_eq!(
+        text,
+        "No winner yet on varmail: 2 of 3 trials of raid1 were aborted."
+    );
+    let page = terminal(&build(&none), 200, false, false);
+    let expect = "2 of 3 trials of raid1 on varmail were aborted: ended after 2.0 s: it is full";
+    assert!(page.contains(expect), "{page}");
     for trial in &mut only.trials {
         trial.others = None;
     }
@@ -557,10 +573,10 @@ fn a_search_that_knows_nothing_is_sure_of_nothing() {
     // One trial, which is over before anything is known of either end.
     let run = searched(&[("a", 2.0)], 1);
     let report = build(&run);
-    let line = &plimsoll_report::load_lines(&run)["lines"][0];
+    let line = &results_document(&run).load_lines.lines[0];
     let answer = &report.answer;
     let sure = fact(answer, "How sure").unwrap();
-    match line["reach"].as_str().unwrap() {
+    match line.reach.as_str() {
         "unknown" => {
             assert!(
                 answer.text.starts_with("It is not known how much of nas"),
@@ -598,4 +614,18 @@ fn a_run_of_nothing_has_no_limit() {
     (run.trials, run.intervals, run.comparisons) = Default::default();
     let answer = said(&run);
     assert_eq!(fact(&answer, "Limited by"), None, "{:?}", answer.facts);
+}
+
+#[test]
+fn trials_of_a_search_differ_in_their_load_and_drift_by_nothing() {
+    for edge in [0.5, 3.0, 12.0, 40.0] {
+        let run = searched(&[("a", edge)], 60);
+        let mut causes = results_document(&run).explanations.into_iter();
+        let drifts = causes.any(|told| {
+            told.found
+                .iter()
+                .any(|one| one.cause == ExplanationCause::Drift)
+        });
+        assert!(!drifts, "{edge}");
+    }
 }

@@ -363,6 +363,7 @@ fn manifest(
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
+        settings: None,
         design: None,
     }
 }

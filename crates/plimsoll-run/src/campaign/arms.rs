@@ -333,6 +333,12 @@ impl ArmSet {
         once.map(|target| (target.name.as_str(), target))
     }
 
+    /// Whether one of the systems is a stack.
+    pub fn has_stacks(&self) -> bool {
+        let mut specs = self.targets.iter().map(|target| &target.spec);
+        specs.any(|spec| spec.stack().is_some())
+    }
+
     /// Versions of the programs the arms may be made of.
     pub fn versions(&self) -> BTreeMap<String, String> {
         facts::versions(self.nodes.local())

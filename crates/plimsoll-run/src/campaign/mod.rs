@@ -239,6 +239,7 @@ pub fn manifest(
         load_nodes: arms.load().facts(),
         conditioning: settings.conditioning.asked(),
         trial_bytes: settings.bytes,
+        settings: None,
     }
 }
 

@@ -182,7 +182,6 @@ fn made_of(folder: &Path, number: usize, base: &RunFolderContents) -> &'static s
     results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
     let _ = plimsoll_stats::compare_secondary(&results.manifest, &results.trials);
     let _ = plimsoll_stats::compare_loops(&results.manifest, &results.trials);
-    let _ = plimsoll_report::load_lines(&results);
     let report = plimsoll_report::build(&results);
     assert!(plimsoll_report::html(&report).contains("plimsoll-data"));
     let _ = plimsoll_report::terminal(&report, 100, false, number.is_multiple_of(2));

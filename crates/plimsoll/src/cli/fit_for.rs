@@ -89,7 +89,7 @@ pub(super) struct FitForArgs {
     destroy: Vec<String>,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     ///
-    /// If DIR holds an interrupted run of the same command, that run is resumed.
+    /// If DIR holds an interrupted run of the same systems, workloads and settings, that run is resumed.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.

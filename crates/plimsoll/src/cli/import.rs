@@ -11,8 +11,8 @@ use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_console::terminal;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    ArmEntry, GeneratorStats, OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId,
-    TrialResult, WorkloadEntry,
+    ArmEntry, GeneratorStats, OpStats, RunEvent, RunFolderContents, RunListener, RunManifest,
+    RunWarning, TrialId, TrialResult, WorkloadEntry,
 };
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::num::saturating_u32;
@@ -85,9 +85,13 @@ pub(super) fn main(args: &ImportArgs) -> CliResult {
         .clone()
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
     let manifest = manifest(&id, &sources);
-    let writer = match super::measure::interrupted(&folder)? {
-        None => RunFolderWriter::create(&folder, &manifest),
+    let is_same = |before: &RunFolderContents| before.manifest.arms == manifest.arms;
+    let writer = match super::measure::interrupted(&folder)?.filter(is_same) {
         Some(_) => RunFolderWriter::restart(&folder),
+        None => {
+            plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
+            RunFolderWriter::create(&folder, &manifest)
+        }
     };
     let writer = writer.map_err(failed(CliExitCode::Failed))?;
     write(writer, &manifest, &sources)?;
@@ -243,6 +247,7 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
+        settings: None,
         design: None,
     }
 }

@@ -201,72 +201,9 @@ pub(super) fn as_text(results: &RunFolderContents, answer_only: bool) -> String 
     plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), answer_only)
 }
 
-/// The results for a machine: verdicts, and every trial with its value and its response times.
+/// The results for a machine.
 pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json::Value {
-    let metric = |workload: &str| {
-        let entries = &results.manifest.entries;
-        entries
-            .iter()
-            .find(|e| e.label == workload)
-            .and_then(|e| e.workload.metric())
-    };
-    let trials: Vec<serde_json::Value> = results
-        .trials
-        .iter()
-        .map(|trial| {
-            let response = trial.stats.response();
-            let service = trial.stats.service();
-            let lag = trial.stats.lag();
-            let cpu = trial.generator.user_cpu_ns + trial.generator.system_cpu_ns;
-            serde_json::json!({
-                "block": trial.trial.block,
-                "arm": trial.trial.arm,
-                "workload": trial.trial.workload,
-                "metric": metric(&trial.trial.workload),
-                "value": metric(&trial.trial.workload).map(|m| trial.value(m)),
-                "ops": trial.stats.ops(),
-                "bytes": trial.stats.bytes(),
-                "errors": trial.stats.errors(),
-                "length_ns": trial.length,
-                "prepare_ns": trial.prepare,
-                "response_ns": { "mean": response.mean_ns(), "p50": response.quantile_ns(0.5),
-                    "p99": response.quantile_ns(0.99), "max": response.max_ns() },
-                "service_ns": { "mean": service.mean_ns(), "p50": service.quantile_ns(0.5),
-                    "p99": service.quantile_ns(0.99), "max": service.max_ns() },
-                "lag_ns": { "mean": lag.mean_ns(), "p50": lag.quantile_ns(0.5),
-                    "p99": lag.quantile_ns(0.99), "max": lag.max_ns() },
-                "generator_cpu_ns": cpu,
-                "phases": trial.phases.iter().map(plimsoll_report::phase).collect::<Vec<_>>(),
-                "generator": trial.generator,
-                "fidelity": trial.fidelity,
-                "interrupted": trial.interrupted,
-                "data_check": trial.data_check,
-                "device": trial.device,
-                "servers": trial.servers,
-                "machines": trial.machines,
-                "nodes": trial.nodes.iter().map(plimsoll_report::node).collect::<Vec<_>>(),
-                "offered_share": trial.offered(),
-                "fault": trial.fault,
-                "load_line": trial.load_line.as_ref().map(|record| record.request),
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "folder": folder,
-        "id": results.manifest.id,
-        "seed": results.manifest.seed,
-        "policy": results.manifest.policy,
-        "design": results.manifest.design,
-        "conditioning": results.manifest.conditioning,
-        "trial_bytes": results.manifest.trial_bytes,
-        "complete": results.complete,
-        "comparisons": results.comparisons,
-        "secondary": plimsoll_stats::compare_secondary(&results.manifest, &results.trials),
-        "loops": plimsoll_stats::compare_loops(&results.manifest, &results.trials),
-        "load_lines": plimsoll_report::load_lines(results),
-        "explanations": plimsoll_stats::explain::explain(results),
-        "cliffs": plimsoll_stats::cliff::throughput_cliffs(results),
-        "warnings": results.warnings,
-        "trials": trials,
-    })
+    let mut document = plimsoll_report::results_document(results);
+    document.folder = Some(folder.display().to_string());
+    serde_json::to_value(document).expect("the document is plain data")
 }

@@ -10,6 +10,7 @@ use load::{StackLoad, StackLoadResult};
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
+use plimsoll_core::event::RunStackSettings;
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};
@@ -185,6 +186,16 @@ impl StackOptionArgs {
     /// Which files may start programs.
     pub(super) fn trust(&self) -> &TrustArgs {
         &self.trust
+    }
+
+    /// Settings that decide what stacks a run makes.
+    pub(super) fn settings(&self) -> RunStackSettings {
+        let directory = self.base.as_ref();
+        RunStackSettings {
+            size_bytes: self.size_bytes,
+            directory: directory.map(|path| path.display().to_string()),
+            on: self.on.clone(),
+        }
     }
 
     pub(super) fn options(&self, state: &StateDir) -> Result<stacks::StackUpOptions, CliError> {

@@ -78,6 +78,10 @@ impl ClientLoadArgs {
         self.clients.is_none()
     }
 
+    pub(super) fn clients(&self) -> Option<String> {
+        self.clients.clone()
+    }
+
     /// The hosts that a scheduler is asked for, if it is.
     pub(super) fn fleet(&self) -> Result<Option<FleetRequest>, CliError> {
         let asked = self.clients.as_deref();

@@ -24,7 +24,9 @@ use plimsoll_console::context;
 use plimsoll_console::failure::CliError;
 use plimsoll_console::terminal;
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
+use plimsoll_core::event::{
+    RunFolderContents, RunManifest, RunSettings, RunWarning, WorkloadEntry,
+};
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
@@ -63,6 +65,12 @@ pub(super) fn choices<T: Copy + Send + Sync>(
         let found = words.iter().find(|(word, _)| *word == given);
         found.map(|(_, meaning)| *meaning).ok_or("unknown word")
     })
+}
+
+/// The word of a meaning.
+fn word<T: PartialEq + Copy>(words: &[(&str, T)], meaning: T) -> Option<String> {
+    let found = words.iter().find(|(_, known)| *known == meaning);
+    found.map(|(word, _)| (*word).to_owned())
 }
 
 /// Shorter runs say nothing.
@@ -422,6 +430,23 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     }
 }
 
+/// Settings that decide what is measured: a run goes on with the same ones only.
+fn run_settings(
+    job: &MeasureOptions<'_>,
+    settings: &CampaignOptions,
+    arms: &ArmSet,
+) -> RunSettings {
+    RunSettings {
+        engine: word(&ENGINES, settings.engine).unwrap_or_default(),
+        warmup: settings.warmup,
+        full_replay: settings.whole,
+        verify: settings.verify,
+        verify_data: word(&DATA_CHECKS, settings.data_check),
+        clients: job.source.clients(),
+        stacks: (arms.has_stacks() || !job.source.is_here()).then(|| job.shape.settings()),
+    }
+}
+
 /// The manifest of what this command is about to do.
 fn planned(
     job: &MeasureOptions<'_>,
@@ -434,6 +459,7 @@ fn planned(
         ladder: job.ladder.to_vec(),
         design: job.design.design.clone(),
         balanced: job.campaign.balanced,
+        settings: Some(run_settings(job, settings, arms)),
         ..campaign::manifest(id, arms, entries, settings)
     }
 }

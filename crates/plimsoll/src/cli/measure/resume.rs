@@ -5,7 +5,6 @@
 //! new one would be. Of the folder are taken results, and numbers that were found by measuring.
 
 use super::{MeasureOptions, planned};
-use plimsoll_console::command_line;
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::event::{ArmEntry, RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_run::campaign::{self, ArmSet, CampaignOptions, WorkloadRequest};
@@ -16,7 +15,7 @@ use std::path::Path;
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
 
-/// An interrupted run of this command, where the folder holds one.
+/// An interrupted run, where the folder holds one; of which experiment it is, [`check`] tells.
 ///
 /// # Errors
 /// When it holds anything else.
@@ -25,21 +24,9 @@ pub(in crate::cli) fn interrupted(folder: &Path) -> Result<Option<RunFolderConte
         return Ok(None);
     };
     let occupied = failed(CliExitCode::Usage)(occupied);
-    let Ok(found) = plimsoll_archive::open(folder) else {
-        return Err(occupied);
-    };
-    // A dry run is told of the run that it would go on with.
-    let said = |words: &[String]| -> Vec<String> {
-        let words = words.iter().skip(1).filter(|word| *word != "--dry-run");
-        words.cloned().collect()
-    };
-    let is_this = said(&found.manifest.command) == said(&command_line::words());
-    match (found.complete, is_this) {
-        (false, true) => Ok(Some(found)),
-        (false, false) => Err(occupied.hint(
-            "it holds an interrupted run of another command; the same command would resume it",
-        )),
-        (true, _) => Err(occupied),
+    match plimsoll_archive::open(folder) {
+        Ok(found) if !found.complete => Ok(Some(found)),
+        _ => Err(occupied),
     }
 }
 
@@ -86,7 +73,8 @@ pub(super) fn check(
     };
     let text = format!("resume the run in {}: {difference}", folder.display());
     Err(CliError::usage(text).hint(
-        "the folder or a file that the command names was changed since; give another directory with -o",
+        "it holds an interrupted run of other settings, or it or a file that the command names was changed \
+         since; give another directory with -o",
     ))
 }
 
@@ -124,6 +112,7 @@ fn difference(plan: &RunManifest, found: &RunManifest) -> Option<String> {
         .or_else(|| in_part("ladder", &plan.ladder, &found.ladder))
         .or_else(|| in_part("conditioning", &plan.conditioning, &found.conditioning))
         .or_else(|| in_part("trial_bytes", &plan.trial_bytes, &found.trial_bytes))
+        .or_else(|| in_part("settings", &plan.settings, &found.settings))
 }
 
 /// Systems without what is only known once they are up.

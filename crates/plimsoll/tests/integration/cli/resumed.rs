@@ -70,6 +70,12 @@ const CHANGES: &[Change] = &[
     ("an order of its own", |manifest, _| {
         manifest.balanced = true;
     }),
+    ("another engine", |manifest, _| {
+        manifest.settings.as_mut().unwrap().engine = "uring".into();
+    }),
+    ("settings that are not known", |manifest, _| {
+        manifest.settings = None;
+    }),
 ];
 
 /// The folder once more, with a manifest that was changed and sealed again as the program does it.
@@ -131,4 +137,87 @@ fn a_folder_of_a_stranger_starts_no_program_when_a_program_is_resumed() {
 #[test]
 fn a_folder_of_a_stranger_starts_no_program_when_a_load_is_resumed() {
     check("randread,size=1m");
+}
+
+/// The words of a comparison, with one of them put in the place of another, or added at the end.
+fn changed<'a>(words: &[&'a str], from: &str, to: &'a str) -> Vec<&'a str> {
+    let mut changed = words.to_vec();
+    match words.iter().position(|word| *word == from) {
+        Some(at) => changed[at] = to,
+        None => changed.extend(to.split(' ')),
+    }
+    changed
+}
+
+/// Words that are changed, and the first difference that is told.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("7", "8", "seed is 7 there, and 8 by this command"),
+    (
+        "b",
+        "c",
+        "arms[1].name is \"b\" there, and \"c\" by this command",
+    ),
+    ("randread,size=1m", "randwrite,size=1m", "workloads[0]"),
+    (
+        "randread,size=1m",
+        "randread,size=2m",
+        "workloads[0] is \"randread size=1m\" there",
+    ),
+    ("200ms", "300ms", "entries[0].length"),
+    ("0s", "100ms", "settings.warmup"),
+    ("3", "4", "blocks is 3 there, and 4 by this command"),
+    (
+        "--no-verify",
+        "--no-record",
+        "settings.verify is false there",
+    ),
+    ("", "--engine sync", "settings.engine is \"auto\" there"),
+    ("", "--margin 0.1", "policy.margin is 0.05 there"),
+    ("", "--no-control", "arms["),
+];
+
+#[test]
+fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
+    let lab = Lab::new();
+    let _ = ["a", "b", "c"].map(|name| lab.directory(name));
+    let words = [
+        "compare",
+        "a",
+        "b",
+        "-w",
+        "randread,size=1m",
+        "--for",
+        "200ms",
+        "--warmup",
+        "0s",
+        "--seed",
+        "7",
+        "--blocks",
+        "3",
+        "--no-verify",
+        "-o",
+        "run",
+    ];
+    let mut child = lab.start(&words);
+    lab.wait_for_text("run", "\"trial_ended\"");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = std::fs::read(lab.path("run/events.jsonl")).unwrap();
+    for (from, to, place) in OTHERS {
+        let output = lab.run(&changed(&words, from, to));
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to}: {told}");
+        let expect = format!("resume the run in run: {place}");
+        assert!(told.contains(&expect), "{to}: {told}");
+        let after = std::fs::read(lab.path("run/events.jsonl")).unwrap();
+        assert_eq!(before, after, "{to}: nothing was measured");
+    }
+    let same = "compare -o ./run --blocks=3 --seed=7 --no-verify --warmup 0ms --for 0.2s a b \
+                --workload randread,size=1m --no-record --progress off";
+    let output = lab.run(&same.split_whitespace().collect::<Vec<_>>());
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("resuming the run in ./run"), "{told}");
+    let shown = lab.json(&["report", "run", "--json"]);
+    assert_eq!(shown["trials"].as_array().unwrap().len(), 9);
 }
