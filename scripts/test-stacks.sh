@@ -159,7 +159,7 @@ life() {
   "$PLIMSOLL" stack up "$stack" --size 256M "${TRUST[@]}" || return 1
   for verb in $(changes_of "$stack"); do
     if [ "$verb" = grow ]; then
-      "$PLIMSOLL" stack grow "$stack" --no-load || return 1
+      "$PLIMSOLL" stack grow "$stack" || return 1
     else
       "$PLIMSOLL" stack "$verb" "$stack" || return 1
     fi

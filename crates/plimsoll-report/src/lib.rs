@@ -18,7 +18,6 @@ mod pool;
 mod put;
 mod run_diff;
 mod script;
-mod stack_change;
 mod svg;
 mod terminal;
 mod words;
@@ -37,7 +36,6 @@ pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use pool::pool;
 pub use run_diff::{run_diff, run_diff_report};
-pub use stack_change::{StackChangeLoad, stack_change_report};
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;

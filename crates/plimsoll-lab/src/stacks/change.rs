@@ -19,8 +19,7 @@ use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalContents, JournalError, StateDir};
 use plimsoll_machine::raise::{RaiseError, extend, take_back_change};
 
-/// An event of a change, reported while it happens: a measurement of a load through it learns here
-/// which part of the load was before, during and after.
+/// An event of a change, reported while it happens.
 #[derive(Debug, Clone, Copy)]
 pub enum StackChangeEvent<'a> {
     /// A change before was cut off with its process, and is taken back first.
@@ -30,15 +29,8 @@ pub enum StackChangeEvent<'a> {
     },
     /// This change was cut off with its process where it can only go on, and goes on.
     GoesOn,
-    /// Everything is planned, and nothing is done.
-    Begins {
-        /// How many steps there are.
-        steps: usize,
-    },
     /// A step begins.
     Step(&'a PlanStep),
-    /// All steps are done.
-    Done,
 }
 
 /// A change that was not made; the text completes "failed to … the stack: ".
@@ -98,8 +90,8 @@ pub enum ChangeError {
 }
 
 /// Changes a stack that is up. Where it grows over machines of the user, `more` names them, those
-/// that it has among them. `watch` gets what happens while it happens. Nobody else may hold
-/// the stack meanwhile: who wants to load it does so from `watch`.
+/// that it has among them. `watch` gets what happens while it happens. No other process may
+/// hold the stack meanwhile; its directory may be loaded.
 ///
 /// # Errors
 /// When it is not up, in use, cannot be changed so, a node of it cannot be reached, or a step fails: then
@@ -128,14 +120,10 @@ pub fn change(
     }
     let planned = plan(name, verb, more, journal.record(), hosts)?;
     reach(&planned.plan, journal.record(), hosts)?;
-    watch(StackChangeEvent::Begins {
-        steps: planned.plan.steps.len(),
-    });
     journal.changing(verb.name())?;
     // One that fails is over where it is taken back.
     carry_out(&planned, hosts, &mut journal, watch)?;
     journal.changed()?;
-    watch(StackChangeEvent::Done);
     Ok(planned.made)
 }
 

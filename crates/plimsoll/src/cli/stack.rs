@@ -3,16 +3,14 @@
 
 mod check;
 pub(super) mod list;
-mod load;
 
 use super::trust::TrustArgs;
-use load::{StackLoad, StackLoadResult};
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
 use plimsoll_core::event::RunStackSettings;
 use plimsoll_core::plan::{HERE, Plan};
-use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::units;
 use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};
 use plimsoll_machine::host::HostResolver;
 use plimsoll_machine::journal::StateDir;
@@ -98,24 +96,6 @@ struct StackGrowArgs {
     /// inventory.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
-    /// Measure the throughput of a load for TIME before and TIME after the growth.
-    #[arg(long = "for", default_value = "5s", value_parser = around, value_name = "TIME")]
-    around: Nanos,
-    /// Write what the load got before, during and after as a page.
-    #[arg(long, value_name = "FILE.html", conflicts_with = "no_load")]
-    html: Option<PathBuf>,
-    /// Do not load the stack before, during and after its growth.
-    #[arg(long)]
-    no_load: bool,
-}
-
-/// Seconds to measure around a change: enough for an interval, and bounded.
-fn around(text: &str) -> Result<Nanos, String> {
-    let time = units::parse_duration(text)?;
-    match (3..=3600).contains(&(time.0 / Nanos::SECOND.0)) {
-        true => Ok(time),
-        false => Err("expected a time from 3s to 1h".into()),
-    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -234,33 +214,21 @@ pub(super) fn main(args: &StackArgs) -> CliResult {
         StackCommand::Down(down) => lower(down, &state),
         StackCommand::Grow(args) => {
             let more = args.on.as_deref().map(super::inventory::read).transpose()?;
-            let load =
-                (!args.no_load && !args.change.dry_run).then(|| mount_of(&args.change, &state));
-            let how = How {
-                verb: stacks::StackChange::Grow,
-                more: more.as_ref(),
-                load: load.flatten(),
-                around: args.around,
-                html: args.html.as_deref(),
-            };
-            change(&args.change, &how, &state)
+            change(
+                &args.change,
+                stacks::StackChange::Grow,
+                more.as_ref(),
+                &state,
+            )
         }
-        StackCommand::Degrade(args) => {
-            change(args, &How::plain(stacks::StackChange::Degrade), &state)
-        }
-        StackCommand::Rebuild(args) => {
-            change(args, &How::plain(stacks::StackChange::Rebuild), &state)
-        }
-        StackCommand::Scrub(args) => change(args, &How::plain(stacks::StackChange::Scrub), &state),
-        StackCommand::Snapshot(args) => {
-            change(args, &How::plain(stacks::StackChange::Snapshot), &state)
-        }
-        StackCommand::Switch(args) => {
-            change(args, &How::plain(stacks::StackChange::Switch), &state)
-        }
+        StackCommand::Degrade(args) => change(args, stacks::StackChange::Degrade, None, &state),
+        StackCommand::Rebuild(args) => change(args, stacks::StackChange::Rebuild, None, &state),
+        StackCommand::Scrub(args) => change(args, stacks::StackChange::Scrub, None, &state),
+        StackCommand::Snapshot(args) => change(args, stacks::StackChange::Snapshot, None, &state),
+        StackCommand::Switch(args) => change(args, stacks::StackChange::Switch, None, &state),
         StackCommand::Replace(args) => {
             let verb = stacks::StackChange::Replace(&args.node);
-            change(&args.change, &How::plain(verb), &state)
+            change(&args.change, verb, None, &state)
         }
     }
 }
@@ -370,39 +338,6 @@ pub(super) fn steps_of(name: &str, plan: &Plan) -> String {
     text
 }
 
-/// How a stack is changed.
-struct How<'a> {
-    verb: stacks::StackChange<'a>,
-    /// Where more machines are named.
-    more: Option<&'a NodeInventory>,
-    /// The directory to load meanwhile.
-    load: Option<PathBuf>,
-    /// How long it is measured before and after.
-    around: Nanos,
-    /// Where the page of that goes.
-    html: Option<&'a Path>,
-}
-
-impl<'a> How<'a> {
-    fn plain(verb: stacks::StackChange<'a>) -> Self {
-        How {
-            verb,
-            more: None,
-            load: None,
-            around: Nanos(0),
-            html: None,
-        }
-    }
-}
-
-/// Where a stack that is up is mounted; a change says itself why one that is not cannot be changed.
-fn mount_of(args: &StackChangeArgs, state: &StateDir) -> Option<PathBuf> {
-    let choice = StackConfig::parse(&args.name).ok()?;
-    let record = stacks::manage::record(&choice.parts.to_string(), state).ok()?;
-    let made = record.made.filter(|made| made.address.is_none())?;
-    Some(made.mount_dir.into())
-}
-
 fn print_plan(name: &str, plan: &Plan, json: bool) {
     if json {
         terminal::print_json(&serde_json::json!({ "name": name, "plan": plan }));
@@ -411,10 +346,15 @@ fn print_plan(name: &str, plan: &Plan, json: bool) {
     }
 }
 
-fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult {
+/// Changes a stack, with machines that `more` names where it grows onto such.
+fn change(
+    args: &StackChangeArgs,
+    verb: stacks::StackChange<'_>,
+    more: Option<&NodeInventory>,
+    state: &StateDir,
+) -> CliResult {
     let choice = StackConfig::parse(&args.name).map_err(CliError::invalid)?;
     let name = choice.parts.to_string();
-    let (verb, more) = (how.verb, how.more);
     let mut hosts = context::nodes();
     let failed = || trying(format!("{verb} the stack {name}"));
     if args.dry_run {
@@ -424,17 +364,7 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
     }
     // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
     let _stop = context::stop_flag()?;
-    let mut load = None;
     let mut watch = |moment: stacks::StackChangeEvent<'_>| match moment {
-        stacks::StackChangeEvent::Begins { .. } => {
-            load = how
-                .load
-                .as_ref()
-                .map(|mount| StackLoad::begin(mount, state, how.around));
-            if let Some(Ok(load)) = &load {
-                load.changing();
-            }
-        }
         stacks::StackChangeEvent::TakesBack { verb } => {
             terminal::say(&format!("take back '{verb}', which was cut off"));
         }
@@ -442,13 +372,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
             terminal::say(&format!("go on with '{}', which was cut off", verb.name()));
         }
         stacks::StackChangeEvent::Step(step) if !args.json => terminal::say(&step.why),
-        stacks::StackChangeEvent::Step(_) | stacks::StackChangeEvent::Done => {}
+        stacks::StackChangeEvent::Step(_) => {}
     };
     let changed = stacks::change(&name, verb, more, state, &mut hosts, &mut watch);
-    let seen = load.map(|load| match load {
-        Ok(load) => load.end(changed.is_ok()),
-        Err(why) => StackLoadResult::nothing(why),
-    });
     let scrubbed = match verb {
         stacks::StackChange::Scrub => stacks::change::scrubbed(&name, state, &mut hosts),
         _ => None,
@@ -460,26 +386,15 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
         ));
     }
     let made = changed.map_err(failed())?;
-    if let (Some(path), Some(seen)) = (how.html, &seen) {
-        let report =
-            plimsoll_report::stack_change_report(&seen.page(&name, verb.name(), &made.description));
-        super::report::write_html(path, &report)?;
-    }
     if args.json {
         terminal::print_json(
             &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,
-            "load": seen.as_ref().map(StackLoadResult::json),
             "corrected": scrubbed.map(|found| found.corrected) }),
         );
     } else {
         terminal::print(&format!("{name}: {verb} is done\n  {}", made.description));
         let found = scrubbed.map(|found| format!("  {}", found_words(found)));
         found.iter().for_each(|line| terminal::print(line));
-        let lines = seen.iter().flat_map(StackLoadResult::lines);
-        lines.for_each(|line| terminal::print(&line));
-    }
-    for trouble in seen.iter().flat_map(|seen| &seen.trouble) {
-        terminal::say(&format!("the load: {trouble}"));
     }
     Ok(ExitCode::SUCCESS)
 }

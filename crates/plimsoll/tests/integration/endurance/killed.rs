@@ -417,15 +417,13 @@ fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
             .for_each(|word| done(&["stack", word, "raid1"]));
         let mount = mount_of(&lab);
         std::fs::write(mount.join("witness"), WITNESS.repeat(MIB)).unwrap();
-        // With a load it would be killed before it begins.
-        let words = ["stack", last, "raid1", "--no-load"];
-        let change = &words[..3 + usize::from(*last == "grow")];
-        moments.kill_once(&lab, change, CHANGE_MS);
+        let change = ["stack", last, "raid1"];
+        moments.kill_once(&lab, &change, CHANGE_MS);
         // The same again makes what was cut off. One that had just ended is over.
         let is_cut_off = is_in_a_change(&lab);
         cut_off += usize::from(is_cut_off);
         if is_cut_off && moments.rng.below(4) != 0 {
-            done(change);
+            done(&change);
             continued += 1;
             assert!(!is_in_a_change(&lab), "{context}");
             assert_eq!(
