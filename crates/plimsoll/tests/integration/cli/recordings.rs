@@ -27,19 +27,17 @@ const METRICS: [(&str, &str, &str, f64); 4] = [
 
 /// Of each disk the averages over time that `pmlogsummary` prints, in the order of [`METRICS`].
 fn printed(archive: &str) -> BTreeMap<String, [f64; 4]> {
+    let metrics = METRICS.map(|(metric, ..)| metric);
+    // All at once: it reads the archive for each call.
+    let options = [&["-b", "-p6", archive], metrics.as_slice()].concat();
+    let output = program("pmlogsummary", &options).unwrap();
     let mut found: BTreeMap<String, [f64; 4]> = BTreeMap::new();
-    for (place, (metric, .., unit)) in METRICS.iter().enumerate() {
-        let output = program("pmlogsummary", &["-b", "-p6", archive, metric]).unwrap();
-        for line in output.lines() {
-            let (disk, averages) = line
-                .split_once("[\"")
-                .unwrap()
-                .1
-                .split_once("\"] ")
-                .unwrap();
-            let over_time: f64 = averages.split(' ').nth(1).unwrap().parse().unwrap();
-            found.entry(disk.into()).or_default()[place] = over_time * unit;
-        }
+    for line in output.lines() {
+        let (metric, rest) = line.split_once("[\"").unwrap();
+        let (disk, averages) = rest.split_once("\"] ").unwrap();
+        let place = metrics.iter().position(|known| *known == metric).unwrap();
+        let over_time: f64 = averages.split(' ').nth(1).unwrap().parse().unwrap();
+        found.entry(disk.into()).or_default()[place] = over_time * METRICS[place].3;
     }
     found
 }
