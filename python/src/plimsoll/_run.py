@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas
 
-from plimsoll._program import Option, PlimsollError, Word, read_json, start, start_json
+from plimsoll._program import Option, PlimsollError, Word, read_json, start
 
 
 class Run:
@@ -28,7 +28,7 @@ class Run:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The whole run as `plimsoll report --export FILE.json` writes it (schemas/run-export.schema.json)."""
+        """The whole run as `plimsoll report --export FILE.json` writes it (schemas/run-results.schema.json)."""
         with tempfile.TemporaryDirectory() as place:
             return read_json(self._export(place, "run.json"))
 
@@ -47,13 +47,13 @@ class Run:
     @cached_property
     def verdicts(self) -> pandas.DataFrame:
         """A row for each workload and system: its verdict, and the ratio with its interval."""
-        frame = pandas.json_normalize(self.document["verdicts"], sep="_")
+        frame = pandas.json_normalize(self.document["comparisons"], sep="_")
         return frame.rename(columns={"ratio_estimate": "ratio"})
 
     @cached_property
     def load_lines(self) -> pandas.DataFrame:
         """A row for each load line: the largest multiple that was carried, with its interval."""
-        frame = pandas.DataFrame(self._report["load_lines"]["lines"])
+        frame = pandas.DataFrame(self.document["load_lines"]["lines"])
         if "sustained" in frame:
             ends = pandas.DataFrame(
                 [line or [None] * 3 for line in frame.pop("sustained")],
@@ -72,12 +72,6 @@ class Run:
     def warnings(self) -> list[str]:
         """What to doubt."""
         return [warning["text"] for warning in self.document["warnings"]]
-
-    @cached_property
-    def _report(self) -> dict[str, Any]:
-        # The page that comes with it goes where nobody looks: a run folder is only read here.
-        with tempfile.TemporaryDirectory() as place:
-            return start_json("report", self.folder, html=Path(place) / "page.html")
 
     def _export(self, place: str, name: str) -> Path:
         path = Path(place) / name
