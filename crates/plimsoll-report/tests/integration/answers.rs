@@ -6,6 +6,7 @@ use crate::common::{Size, results};
 use plimsoll_core::comparison::{ComparisonVerdict, OverloadStats, RatioEstimate};
 use plimsoll_core::event::{KindStats, OpStats, RunFolderContents, TrialId, TrialResult};
 use plimsoll_core::explanation::ExplanationCause;
+use plimsoll_core::histogram::Histogram;
 use plimsoll_core::load_line::{
     LoadLineBatch, LoadLineGoal, LoadLineReading, LoadLineRecord, LoadLineRequest,
 };
@@ -618,14 +619,23 @@ fn a_run_of_nothing_has_no_limit() {
 
 #[test]
 fn trials_of_a_search_differ_in_their_load_and_drift_by_nothing() {
-    for edge in [0.5, 3.0, 12.0, 40.0] {
-        let run = searched(&[("a", edge)], 60);
-        let mut causes = results_document(&run).explanations.into_iter();
-        let drifts = causes.any(|told| {
-            told.found
-                .iter()
-                .any(|one| one.cause == ExplanationCause::Drift)
-        });
-        assert!(!drifts, "{edge}");
+    let mut run = searched(&[("a", 1_000.0)], 60);
+    for trial in &mut run.trials {
+        let stats = trial.stats.0.values_mut().next().unwrap();
+        stats.response = Histogram::new();
+        // The more load, the slower.
+        for _ in 0..1_000 {
+            let milliseconds = 1 + u64::from(trial.trial.place);
+            stats.response.record(Nanos(milliseconds * 1_000_000));
+        }
     }
+    let drifts = |run: &RunFolderContents| {
+        let told = results_document(run).explanations.into_iter();
+        let mut found = told.flat_map(|told| told.found);
+        found.any(|one| one.cause == ExplanationCause::Drift)
+    };
+    assert!(!drifts(&run));
+    // Trials of one load that become slower do.
+    run.manifest.entries[0].load_line = None;
+    assert!(drifts(&run));
 }

@@ -35,7 +35,10 @@ fn printed(archive: &str) -> BTreeMap<String, [f64; 4]> {
     for line in output.lines() {
         let (metric, rest) = line.split_once("[\"").unwrap();
         let (disk, averages) = rest.split_once("\"] ").unwrap();
-        let place = metrics.iter().position(|known| *known == metric).unwrap();
+        let place = metrics
+            .iter()
+            .position(|known| *known == metric.trim_end())
+            .unwrap();
         let over_time: f64 = averages.split(' ').nth(1).unwrap().parse().unwrap();
         found.entry(disk.into()).or_default()[place] = over_time * METRICS[place].3;
     }
