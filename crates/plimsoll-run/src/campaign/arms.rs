@@ -333,10 +333,15 @@ impl ArmSet {
         once.map(|target| (target.name.as_str(), target))
     }
 
+    /// Whether the system of this name is a stack.
+    pub fn is_stack(&self, name: &str) -> bool {
+        self.target(name).spec.stack().is_some()
+    }
+
     /// Whether one of the systems is a stack.
     pub fn has_stacks(&self) -> bool {
-        let mut specs = self.targets.iter().map(|target| &target.spec);
-        specs.any(|spec| spec.stack().is_some())
+        let mut targets = self.targets.iter();
+        targets.any(|target| target.spec.stack().is_some())
     }
 
     /// Versions of the programs the arms may be made of.

@@ -472,6 +472,9 @@ fn play(
     (folder, before): (&Path, Option<&RunFolderContents>),
     (stop, key): (&AtomicBool, &QuitKey),
 ) -> Result<CampaignResult, CliError> {
+    if let Some(before) = before {
+        resume::check_places(arms, &before.manifest)?;
+    }
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     // Where systems are held against each other, each must have all faults.

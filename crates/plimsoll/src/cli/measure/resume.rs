@@ -78,6 +78,33 @@ pub(super) fn check(
     ))
 }
 
+/// Refuses systems that have the names of the run's and are others: a directory of that name elsewhere, or
+/// with another file system. Stacks are made anew from their settings.
+///
+/// # Errors
+/// With the first difference.
+pub(super) fn check_places(arms: &ArmSet, found: &RunManifest) -> Result<(), CliError> {
+    let place = |arm: &ArmEntry| {
+        arm.facts.as_ref().map(|facts| {
+            serde_json::json!({ "path": facts.path, "file_system": facts.file_system,
+                "size_bytes": facts.size_bytes })
+        })
+    };
+    let now = arms.described();
+    let differs = |(at, (now, before)): (usize, (&ArmEntry, &ArmEntry))| {
+        let both = place(now).zip(place(before));
+        let (now, before) = both.filter(|_| !arms.is_stack(&now.name))?;
+        in_part(&format!("arms[{at}].facts"), &now, &before)
+    };
+    match now.iter().zip(&found.arms).enumerate().find_map(differs) {
+        None => Ok(()),
+        Some(difference) => {
+            let text = format!("resume the run: {difference}");
+            Err(CliError::usage(text).hint("give another directory with -o"))
+        }
+    }
+}
+
 /// Findings of the run since the plan was made: a pilot's design, conditioning that was done,
 /// stacks that cannot have a fault.
 fn adopt(plan: &mut RunManifest, found: &RunManifest) {

@@ -212,6 +212,18 @@ fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
         let after = std::fs::read(lab.path("run/events.jsonl")).unwrap();
         assert_eq!(before, after, "{to}: nothing was measured");
     }
+    // Directories of these names elsewhere.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let _ = ["a", "b"].map(|name| std::fs::create_dir(elsewhere.path().join(name)).unwrap());
+    let folder = lab.path("run").display().to_string();
+    let output = lab
+        .command(&changed(&words, "run", &folder))
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("arms[0].facts.path is \"/"), "{told}");
     let same = "compare -o ./run --blocks=3 --seed=7 --no-verify --warmup 0ms --for 0.2s a b \
                 --workload randread,size=1m --no-record --progress off";
     let output = lab.run(&same.split_whitespace().collect::<Vec<_>>());
