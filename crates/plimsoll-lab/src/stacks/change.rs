@@ -95,8 +95,7 @@ pub enum ChangeError {
 ///
 /// # Errors
 /// When it is not up, in use, cannot be changed so, a node of it cannot be reached, or a step fails: then
-/// the steps of this change are undone, and the stack stays. Steps of a change past its point of no return
-/// stay, too.
+/// the steps of this change are undone, and the stack stays. Steps past a point of no return are not undone.
 pub fn change(
     name: &str,
     verb: StackChange<'_>,

@@ -178,7 +178,7 @@ fn number(
     }
 }
 
-/// The unit that values of a metric are exported in, and how many of its own units that is.
+/// The unit of a metric in a sheet, and the divisor that converts its values.
 fn unit(metric: ComparisonMetric) -> (&'static str, f64) {
     match metric {
         ComparisonMetric::MeanResponse

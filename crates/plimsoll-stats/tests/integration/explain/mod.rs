@@ -15,12 +15,12 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_stats::explain::{ArmEvidence, SaturatedResource, explain, saturated};
-use simulated::{LABEL, Sim, entry};
+use simulated::{LABEL, SimulatedRun, entry};
 
 const SEEDS: u64 = 20;
 
 fn told(seed: u64, planted: Option<ExplanationCause>) -> ArmExplanations {
-    explain(&Sim::new(seed, planted).run()).swap_remove(0)
+    explain(&SimulatedRun::new(seed, planted).run()).swap_remove(0)
 }
 
 /// The planted cause is told first for all seeds but one at most.
@@ -84,7 +84,7 @@ fn a_slow_link_is_named() {
 #[test]
 fn round_trips_of_a_machine_that_others_use_are_no_slow_network() {
     for seed in 0..SEEDS {
-        let mut run = Sim::new(seed, Some(ExplanationCause::SlowLink)).run();
+        let mut run = SimulatedRun::new(seed, Some(ExplanationCause::SlowLink)).run();
         for trial in &mut run.trials {
             let others = trial.others.as_mut().unwrap();
             others.cpu_ns = others.length.0 * u64::from(others.cpus) / 2;
@@ -100,7 +100,7 @@ fn round_trips_of_a_machine_that_others_use_are_no_slow_network() {
 
 #[test]
 fn without_evidence_nothing_is_excluded() {
-    let mut run = Sim::new(3, None).run();
+    let mut run = SimulatedRun::new(3, None).run();
     for trial in &mut run.trials {
         trial.machines.clear();
         trial.servers.clear();
@@ -127,7 +127,7 @@ fn without_evidence_nothing_is_excluded() {
 /// A run with a second workload that is the same with one processor, whose results are so many times
 /// those of the first.
 fn with_one_processor(seed: u64, times: f64) -> Vec<ArmExplanations> {
-    let mut run = Sim::new(seed, None).run();
+    let mut run = SimulatedRun::new(seed, None).run();
     let mut other = entry("w with 1 client CPU");
     other.client = Some(ClientCondition {
         of: LABEL.into(),
@@ -160,7 +160,7 @@ fn only_what_was_removed_in_interleaved_trials_is_a_cause() {
 
 #[test]
 fn what_saturates_is_named_with_how_far() {
-    let run = Sim::new(5, Some(ExplanationCause::SlowDisk)).run();
+    let run = SimulatedRun::new(5, Some(ExplanationCause::SlowDisk)).run();
     let manifest = &run.manifest.clone();
     let evidence = ArmEvidence::of(&run, &manifest.entries[0], &manifest.arms[0]);
     let found = saturated(&evidence).unwrap();
@@ -190,7 +190,7 @@ fn told_with(
     seed: u64,
     change: impl Fn(&mut TrialResult, &mut Vec<TrialTimeBin>),
 ) -> ArmExplanations {
-    let mut run = Sim::new(seed, None).run();
+    let mut run = SimulatedRun::new(seed, None).run();
     for trial in &mut run.trials {
         let bins = run.intervals.get_mut(&trial.trial.place).unwrap();
         change(trial, bins);
@@ -454,7 +454,7 @@ fn a_rate_that_is_the_same_in_every_second_is_a_limit_and_one_with_noise_is_none
 fn a_rate_that_drifts_is_told_from_noise() {
     let run = |seed: u64, per_trial: f64| {
         let mut rng = Rng::new(Seed(seed).derive("drift", 0));
-        let one = Sim::new(seed, None).run();
+        let one = SimulatedRun::new(seed, None).run();
         let mut run = one.clone();
         run.trials = (0..8)
             .map(|place| {
@@ -482,7 +482,7 @@ fn a_rate_that_drifts_is_told_from_noise() {
 #[test]
 fn mount_options_are_named_where_the_device_shows_them() {
     let with = |options: &str, free: u64, times: f64| {
-        let mut run = Sim::new(3, None).run();
+        let mut run = SimulatedRun::new(3, None).run();
         let facts = run.manifest.arms[0].facts.as_mut().unwrap();
         facts.mount_options = options.into();
         facts.file_system = "ext4".into();

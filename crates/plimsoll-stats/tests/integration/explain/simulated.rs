@@ -28,7 +28,7 @@ const BLOCKS: u32 = 3;
 pub(super) const MIB: f64 = 1_048_576.0;
 
 /// One simulated run.
-pub(super) struct Sim {
+pub(super) struct SimulatedRun {
     rng: Rng,
     planted: Option<ExplanationCause>,
     seconds: u64,
@@ -46,14 +46,14 @@ pub(super) struct Sim {
     leak_per_s: f64,
 }
 
-impl Sim {
+impl SimulatedRun {
     pub(super) fn new(seed: u64, planted: Option<ExplanationCause>) -> Self {
         let mut rng = Rng::new(Seed(seed).derive("explain", 0));
         let mut between = |low: f64, high: f64| low + (high - low) * rng.unit();
         let capacity = between(800.0, 4_000.0);
         let rate = capacity / between(2.5, 8.0);
         let burst_s = between(2.0, 10.0);
-        let sim = Sim {
+        let sim = SimulatedRun {
             planted,
             seconds: round_u64(between(12.0, 30.0)),
             capacity,
@@ -265,7 +265,7 @@ impl Sim {
         };
         let busy = match is_taken {
             true => self.between(0.95, 1.0),
-            // Full processors are no trouble while nobody waits for them.
+            // A full processor limits only threads that wait for it.
             false => self.between(0.2, 1.0),
         };
         let idle = self.between(50_000.0, 300_000.0);

@@ -62,6 +62,14 @@ pub(super) fn check(
     (asked, settings): (&[WorkloadRequest], &CampaignOptions),
     (found, folder): (&RunManifest, &Path),
 ) -> Result<(), CliError> {
+    if found.settings.is_none() {
+        let text = format!(
+            "resume the run in {}: an older version began it, which did not record its settings",
+            folder.display()
+        );
+        return Err(CliError::usage(text)
+            .hint("'plimsoll report' shows it; give another directory with -o to measure again"));
+    }
     let entries = match job.campaign.closed_and_open {
         true => campaign::twin_entries_again(asked, arms, settings, &found.entries)?,
         false => campaign::entries_again(asked, settings, &found.entries)?,

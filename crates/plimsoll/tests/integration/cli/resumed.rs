@@ -149,7 +149,7 @@ fn changed<'a>(words: &[&'a str], from: &str, to: &'a str) -> Vec<&'a str> {
     changed
 }
 
-/// Words that are changed, and the first difference that is told.
+/// A word of the command, its replacement, and the difference that the error must name.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("7", "8", "seed is 7 there, and 8 by this command"),
     (
