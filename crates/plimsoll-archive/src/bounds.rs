@@ -5,6 +5,7 @@
 //! A folder may promise more than is there yet, as that of a run that goes on does. It may not hold what no
 //! run plans: then the manifest is refused, or the line is left out as a damaged one is.
 
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{
     RunEvent, RunManifest, TrialId, TrialInterval, TrialResult, WorkloadEntry,
 };
@@ -115,7 +116,7 @@ impl RunBounds {
         let mut bounds = RunBounds {
             load_lines: searched.map(|entry| entry.label.clone()).collect(),
             blocks: manifest.blocks,
-            places: in_a_block as u64 * u64::from(RunManifest::BLOCKS_MAX),
+            places: in_a_block as u64 * u64::from(BlockDesign::BLOCKS_MAX),
         };
         if let Some(design) = &manifest.design {
             bounds.allow("pilot_blocks", design.pilot_blocks)?;
@@ -157,7 +158,7 @@ impl RunBounds {
     fn check_trial(&self, trial: &TrialId) -> Result<(), String> {
         self.check_place(trial.place)?;
         let blocks = match self.load_lines.contains(&trial.workload) {
-            true => RunManifest::BLOCKS_MAX,
+            true => BlockDesign::BLOCKS_MAX,
             false => self.blocks,
         };
         match trial.block < blocks {
@@ -178,7 +179,7 @@ impl RunBounds {
 }
 
 fn check_blocks(name: &str, blocks: u32) -> Result<(), String> {
-    let most = RunManifest::BLOCKS_MAX;
+    let most = BlockDesign::BLOCKS_MAX;
     match blocks <= most {
         true => Ok(()),
         false => Err(format!("{name} is {blocks} and a run has at most {most}")),

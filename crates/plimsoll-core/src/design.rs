@@ -33,6 +33,15 @@ pub struct BlockDesign {
 }
 
 impl BlockDesign {
+    /// Most blocks of a run.
+    pub const BLOCKS_MAX: u32 = 1_000;
+
+    /// Blocks of a pilot.
+    pub const PILOT_BLOCKS: u32 = 3;
+
+    /// The fewest blocks that a pilot may lead to, its own included.
+    pub const BLOCKS_LEAST: u32 = 6;
+
     /// Whether the trials of the pilot have been run and the others are not designed yet.
     #[must_use]
     pub fn awaits_pilot(&self) -> bool {

@@ -51,6 +51,15 @@ impl FaultInjection {
     /// Lowest rate of a session.
     pub const RATE_MIN: f64 = 0.1;
 
+    /// Number of sessions, where no other is given.
+    pub const SESSIONS: u32 = 2;
+
+    /// Bytes of a read or write of a session, where no other size is given.
+    pub const BLOCK_BYTES: u64 = 4 << 10;
+
+    /// Bytes of the file of a session, where no other size is given.
+    pub const FILE_BYTES: u64 = 16 << 20;
+
     /// Reads of each session per second, where they get so many out of the system at most.
     #[must_use]
     pub fn rate_below(&self, ceiling: Option<f64>) -> f64 {

@@ -20,17 +20,17 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 7 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 8 };
     /// Run folders in which the manifest and each line of the events carry a checksum.
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
-    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 1 };
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 2 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Results of runs as JSON.
-    pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 0 };
+    pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Partial results of profiles.
     pub const PARTIAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.

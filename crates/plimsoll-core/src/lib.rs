@@ -5,7 +5,7 @@
 //! and fuzzed without a machine. A type is serialised only if it lives here.
 #![forbid(unsafe_code)]
 
-pub mod campaign_file;
+pub mod campaign;
 pub mod change;
 pub mod clock_offset;
 pub mod comparison;
@@ -49,3 +49,4 @@ pub mod target;
 pub mod text;
 pub mod units;
 pub mod workload;
+pub mod written;

@@ -16,25 +16,11 @@ use crate::event::{
 };
 use crate::evidence::MachineUse;
 use crate::num::ratio;
+use crate::op::EngineChoice;
 use crate::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use crate::rng::Seed;
 use crate::target::NodeTarget;
 use crate::units::Nanos;
-
-/// How requests on a data file reach the kernel. File loops always use plain system calls, one thread
-/// per loop.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineChoice {
-    /// `io_uring` where it works, else plain system calls; these at once for one operation at a
-    /// time through the page cache, as the classic programs do it.
-    #[default]
-    Auto,
-    /// `io_uring`, or an error.
-    Uring,
-    /// Plain system calls: inline at depth 1, else on one thread per slot.
-    Sync,
-}
 
 /// Something a node does with its data plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

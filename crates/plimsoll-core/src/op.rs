@@ -6,6 +6,22 @@ use std::fmt;
 
 use crate::units::Nanos;
 
+/// How requests on a data file reach the kernel. File loops always use plain system calls, one thread
+/// per loop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    /// `io_uring` where it works, else plain system calls; these at once for one operation at a
+    /// time through the page cache, as the classic programs do it.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error.
+    Uring,
+    /// Plain system calls: inline at depth 1, else on one thread per slot.
+    Sync,
+}
+
 /// Kind of operation. The names are those of reports and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -5,6 +5,7 @@
 //! Times are nanoseconds; other units are the end of the name. Run folders keep more (whole histograms,
 //! workloads) in their own formats.
 
+use crate::campaign::CampaignSpec;
 use crate::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, LoadLoopComparison, RatioEstimate,
     VerdictPolicy,
@@ -14,7 +15,7 @@ use crate::data_check::DataCheckResult;
 use crate::design::BlockDesign;
 use crate::event::{
     ArmEntry, ClientCondition, ClientLoadNode, ClientLoadNodeLoss, DeviceUse, GeneratorStats,
-    LoadLoopEntry, RunSettings, RunWarning, ServerUse, WorkerResult,
+    LoadLoopEntry, RunWarning, ServerUse, WorkerResult,
 };
 use crate::evidence::MachineUse;
 use crate::explanation::{ArmExplanations, ThroughputCliff};
@@ -62,8 +63,8 @@ pub struct RunResultsDocument {
     pub conditioning: Option<SystemConditioning>,
     /// Bytes of the measured part after which a trial ends, if that is before its time.
     pub trial_bytes: Option<u64>,
-    /// Settings that decide what is measured; unknown of runs before 2.7.
-    pub settings: Option<RunSettings>,
+    /// The campaign that was carried out; unknown of runs before 2.8.
+    pub campaign: Option<CampaignSpec>,
     /// The machine.
     pub machine: MachineFacts,
     /// Versions of the programs and packages involved.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::campaign_file::CampaignFile;
+use crate::campaign::CampaignSpec;
 use crate::event::{RunEvent, RunManifest, TrialResult};
 use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
@@ -91,7 +91,7 @@ fn described() -> [DescribedFile; 12] {
         file::<TrialResult>("trial-result", run, "The result of one trial"),
         file::<WorkloadFile>("workload", workload, "A workload file, as JSON"),
         file::<ModelFile>("model", workload, "A model file, as JSON"),
-        file::<CampaignFile>(
+        file::<CampaignSpec>(
             "campaign",
             Some(FormatVersion::CAMPAIGN),
             "A campaign file, as JSON",

@@ -42,7 +42,7 @@ use crate::sys::uring::UringEngine;
 use crate::verify::{DataCheckRegisterSet, DataCheckSource};
 use crate::watch::WorkerStatsSource;
 use crate::worker::{WorkerReport, WorkerReportChannel, WorkerRunResult};
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 
 /// Reports a worker may have under way: as many seconds may pass while the controller is busy.
 const REPORTS_MAX: usize = 8;

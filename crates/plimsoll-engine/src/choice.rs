@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 use plimsoll_core::rng::Seed;
 
 use crate::engine::{IoEngine, POOL_BYTES_MAX, affordable_slots};

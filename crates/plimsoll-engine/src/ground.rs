@@ -25,7 +25,7 @@ use crate::layout::{self, DATA_FILE, DataFileOpenOptions, data_file_name};
 use crate::nfs::NfsExportDir;
 use crate::sim::SimDeviceSpec;
 use crate::trees::{FileLoopSets, FileSetsByName};
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 use plimsoll_core::target::{DeviceIdentity, NodeTarget};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.

@@ -69,7 +69,7 @@ pub use issues::{SubmissionTime, trace_issues};
 pub use linked::DependencyReplaySource;
 pub use outcome::{RunOptions, RunResult};
 pub use plimsoll_core::data_check::DataCheck;
-pub use plimsoll_core::load::EngineChoice;
+pub use plimsoll_core::op::EngineChoice;
 pub use plimsoll_nfs::{NfsAddress, NfsAddressError};
 pub use prepare::{PreparedWorkload, prepare};
 pub use run::check;

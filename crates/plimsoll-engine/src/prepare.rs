@@ -17,7 +17,7 @@ use crate::device;
 use crate::error::EngineError;
 use crate::ground::{OpenTarget, TargetLocation, threads};
 use crate::trees::{FileLoopSets, FileSetsByName};
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 
 /// A workload with its files laid out. May be run more than once.
 #[derive(Debug)]

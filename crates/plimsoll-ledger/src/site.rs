@@ -10,7 +10,7 @@ use plimsoll_core::rng::Seed;
 use rustix::fs::OFlags;
 
 use super::options::{DEPTH, FILL_BYTES, LedgerWriteOptions};
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 use plimsoll_engine::EngineError;
 use plimsoll_engine::engine::IoEngine;
 use plimsoll_engine::ground::{OpenTarget, TargetLocation};

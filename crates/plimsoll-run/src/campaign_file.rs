@@ -1,65 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a campaign file into the words of the command line: targets, workloads and conditions. What is
-//! wrong is told with the file, the line and the key.
+//! Campaign files, and the words of their systems and workloads. What is wrong is told with the file, the
+//! line and the key.
 
-use plimsoll_console::failure::CliError;
-use plimsoll_core::campaign_file::{
-    CampaignBuild, CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
-    CampaignWorkload, settings_choices,
+use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::campaign::{
+    CampaignProblem, CampaignSetting, CampaignSpec, CampaignWorkload, joined, settings_choices,
 };
-use plimsoll_core::event::RunManifest;
-use plimsoll_core::failover::StackConditionKind;
-use plimsoll_core::format::FormatVersion;
-use plimsoll_core::units::{self, Nanos};
-use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use plimsoll_core::units::Nanos;
+use std::path::{Path, PathBuf};
 
-use crate::spec::TargetSpec;
-use crate::toml_file::{self, TomlFilePlace, TomlFileStep, TomlFileText};
+use crate::toml_file::{self, TomlFilePlace, TomlFileText};
 
 /// Name of such a file in errors.
 const KIND: &str = "campaign";
 
-/// Systems, and workloads, of one campaign at most.
-const ENTRIES_MAX: usize = 200;
-
-/// Targets, workloads and settings that a campaign file asks for.
-#[derive(Debug)]
-pub struct CampaignPlan {
-    /// The targets, as on the command line.
-    pub targets: Vec<String>,
-    /// The workloads.
-    pub workloads: Vec<WorkloadVariant>,
-    /// Conditions by their faults; of a healthy system none.
-    pub conditions: Vec<StackConditionKind>,
-    /// Number of blocks, where the file says.
-    pub blocks: Option<u32>,
-    /// Equivalence margin, where the file says.
-    pub margin: Option<f64>,
-    /// Whether there is an A/A control.
-    pub control: bool,
-    /// In which order the systems of a block come.
-    pub order: CampaignOrder,
-    /// How a gate builds what the workloads start.
-    pub build: Option<CampaignBuild>,
+/// A campaign file.
+#[derive(Debug, Clone)]
+pub struct CampaignFile {
+    /// Its path.
+    pub path: PathBuf,
+    text: String,
 }
 
-/// A workload of a campaign file with one choice of its settings.
+impl CampaignFile {
+    /// Reads a campaign. Its rules are not looked at.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has not the form of a campaign.
+    pub fn read(path: &Path) -> Result<(CampaignFile, CampaignSpec), CliError> {
+        let file = CampaignFile {
+            path: path.into(),
+            text: toml_file::read(KIND, path)?,
+        };
+        let spec = file.parsed()?;
+        Ok((file, spec))
+    }
+
+    /// The campaign of a run folder, with the seed that was drawn for it.
+    ///
+    /// # Errors
+    /// When it is none, or one of a version that did not keep campaigns.
+    pub fn of_run(folder: &Path) -> Result<(CampaignFile, CampaignSpec), CliError> {
+        let manifest = plimsoll_archive::manifest(folder);
+        let manifest = manifest.map_err(failed(CliExitCode::Usage))?;
+        let Some(spec) = manifest.campaign else {
+            let text = format!("run {}: an older version measured it", folder.display());
+            return Err(
+                CliError::usage(text).hint("it did not keep the campaign; type its command again")
+            );
+        };
+        let file = CampaignFile {
+            path: folder.join("manifest.json"),
+            text: String::new(),
+        };
+        let seed = Some(manifest.seed.0.into());
+        Ok((file, CampaignSpec { seed, ..spec }))
+    }
+
+    /// Whether a file of TOML is a campaign, and no workload, model or stack.
+    pub fn is_one(path: &Path) -> bool {
+        let is_toml = path
+            .extension()
+            .is_some_and(|extension| extension == "toml");
+        let text = is_toml.then(|| toml_file::read(KIND, path).ok()).flatten();
+        let table = text.and_then(|text| text.parse::<toml::Table>().ok());
+        table.is_some_and(|table| {
+            ["target", "workload"]
+                .iter()
+                .any(|key| table.get(*key).is_some_and(toml::Value::is_array))
+        })
+    }
+
+    fn parsed(&self) -> Result<CampaignSpec, CliError> {
+        toml::from_str(&self.text).map_err(|error| self.places().misread(&error))
+    }
+
+    fn places(&self) -> TomlFileText<'_> {
+        TomlFileText {
+            kind: KIND,
+            file: &self.path,
+            text: &self.text,
+        }
+    }
+
+    /// Where a key stands.
+    pub fn place(&self, key: &str) -> TomlFilePlace {
+        self.places().at_key(key)
+    }
+
+    /// A mistake, where it stands.
+    pub fn words(&self, problem: &CampaignProblem) -> String {
+        let place = self.place(&problem.at);
+        // The place says the key, which an invalid value is of.
+        let own = |key: &str| key.to_owned();
+        let words = problem.words(&own);
+        let words = words.replacen(
+            &format!(" for {}: expected", own(&problem.at)),
+            ": expected",
+            1,
+        );
+        format!("{place}: {words}")
+    }
+}
+
+/// Refuses a campaign with mistakes, telling all of them, each in words.
+///
+/// # Errors
+/// When there are some.
+pub fn refuse_problems(
+    problems: &[CampaignProblem],
+    words: &dyn Fn(&CampaignProblem) -> String,
+) -> Result<(), CliError> {
+    let told: Vec<String> = problems.iter().map(words).collect();
+    let text = match &told[..] {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        several => format!("{} mistakes:\n  {}", several.len(), several.join("\n  ")),
+    };
+    let failure = CliError::sentence(CliExitCode::Usage, text);
+    let hints = problems.iter().find_map(|problem| problem.hint);
+    Err(match hints {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
+}
+
+/// The campaign as a file of its own.
+pub fn campaign_text(spec: &CampaignSpec) -> Result<String, CliError> {
+    let text = toml::to_string(spec);
+    text.map_err(|error| CliError::new(CliExitCode::Failed, format!("write the campaign: {error}")))
+}
+
+/// A workload of a campaign with one choice of its settings.
 #[derive(Debug, Clone)]
 pub struct WorkloadVariant {
     /// As on the command line.
     pub text: String,
-    /// How long its trials are, where the file says.
+    /// How long its trials are, where the campaign says.
     pub length: Option<Nanos>,
+    /// Its key in the campaign.
+    pub key: String,
     /// Name that replaces the workload's own.
     name: Option<String>,
     /// The settings of which there are others, too: `nthreads=4`.
     choice: String,
-    /// Where it stands.
-    place: TomlFilePlace,
 }
 
 impl WorkloadVariant {
+    /// Every workload of a campaign with every choice of its settings.
+    pub fn all(spec: &CampaignSpec) -> Vec<WorkloadVariant> {
+        let each = spec.workload.iter().enumerate();
+        each.flat_map(|(at, one)| WorkloadVariant::choices(at, one))
+            .collect()
+    }
+
+    fn choices(at: usize, one: &CampaignWorkload) -> Vec<WorkloadVariant> {
+        let variant = |choice: Vec<(&str, &CampaignSetting)>| {
+            let varies =
+                |(name, _): &&(&str, &CampaignSetting)| one.settings[*name].values().len() > 1;
+            let varying: Vec<(&str, &CampaignSetting)> =
+                choice.iter().filter(varies).copied().collect();
+            WorkloadVariant {
+                text: one.text(&choice),
+                length: one.length.map(|time| time.0),
+                key: format!("workload[{at}].workload"),
+                name: one.name.clone(),
+                choice: joined(&varying).replace(',', " "),
+            }
+        };
+        settings_choices(&one.settings)
+            .into_iter()
+            .map(variant)
+            .collect()
+    }
+
     /// Its name in reports, where the workload is called `own`, which may tell its settings already.
     pub fn named(&self, own: &str) -> String {
         match (&self.name, self.choice.is_empty()) {
@@ -70,249 +184,12 @@ impl WorkloadVariant {
             (None, false) => format!("{own} {}", self.choice),
         }
     }
-
-    /// The failure with the place of the workload before it.
-    pub fn about(&self, failure: &CliError) -> CliError {
-        self.place.about(failure)
-    }
-}
-
-impl CampaignPlan {
-    /// Reads a file.
-    pub fn read(file: &Path) -> Result<CampaignPlan, CliError> {
-        let text = toml_file::read(KIND, file)?;
-        CampaignPlan::parse(file, &text)
-    }
-
-    fn parse(file: &Path, text: &str) -> Result<CampaignPlan, CliError> {
-        let places = TomlFileText {
-            kind: KIND,
-            file,
-            text,
-        };
-        let form: CampaignFile = toml::from_str(text).map_err(|error| places.misread(&error))?;
-        if !FormatVersion::CAMPAIGN.reads(form.format) {
-            return Err(places.at(&[TomlFileStep::Key("format")]).invalid(format!(
-                "its format is {} and this program reads up to {}",
-                form.format,
-                FormatVersion::CAMPAIGN
-            )));
-        }
-        check_build(&places, form.build.as_ref())?;
-        let targets = match (&form.build, form.target.is_empty()) {
-            // Its systems are two builds.
-            (Some(_), true) => Vec::new(),
-            _ => targets(&places, &form.target)?,
-        };
-        let workloads = &form.workload;
-        if workloads.is_empty() {
-            let reason = "expected at least one [[workload]]";
-            return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(reason));
-        }
-        let blocks = form
-            .blocks
-            .filter(|blocks| !(1..=RunManifest::BLOCKS_MAX).contains(blocks));
-        if let Some(blocks) = blocks {
-            let most = RunManifest::BLOCKS_MAX;
-            let reason = format!("invalid value '{blocks}': expected a number from 1 to {most}");
-            return Err(places.at(&[TomlFileStep::Key("blocks")]).invalid(reason));
-        }
-        let margin = form
-            .margin
-            .filter(|margin| !(*margin > 0.0 && *margin < 1.0));
-        if let Some(margin) = margin {
-            let reason = format!("invalid value '{margin}': expected a fraction between 0 and 1");
-            return Err(places.at(&[TomlFileStep::Key("margin")]).invalid(reason));
-        }
-        Ok(CampaignPlan {
-            targets,
-            workloads: variants(&places, workloads)?,
-            conditions: conditions(&places, &form.under)?,
-            blocks: form.blocks,
-            margin: form.margin,
-            control: form.control,
-            order: form.order,
-            build: form.build,
-        })
-    }
-}
-
-/// Built files are copied to a directory by their last names: two of one name would be one.
-fn check_build(places: &TomlFileText<'_>, build: Option<&CampaignBuild>) -> Result<(), CliError> {
-    let Some(build) = build else {
-        return Ok(());
-    };
-    let at = |key| places.at(&[TomlFileStep::Key("build"), TomlFileStep::Key(key)]);
-    if build.command.trim().is_empty() {
-        return Err(at("command").invalid("expected a command line"));
-    }
-    if build.files.is_empty() {
-        return Err(at("files").invalid("expected at least one path"));
-    }
-    let mut names = Vec::new();
-    for file in &build.files {
-        let path = Path::new(file);
-        let is_below = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-        let name = path.file_name().filter(|_| is_below);
-        let Some(name) = name else {
-            let reason = format!("invalid value '{file}': expected a path below the sources");
-            return Err(at("files").invalid(reason));
-        };
-        if names.contains(&name) {
-            let reason = format!("'{file}': two files have this name");
-            return Err(at("files").invalid(reason));
-        }
-        names.push(name);
-    }
-    Ok(())
-}
-
-/// Every target with every choice of its settings.
-fn targets(places: &TomlFileText<'_>, asked: &[CampaignTarget]) -> Result<Vec<String>, CliError> {
-    let mut targets: Vec<String> = Vec::new();
-    for (number, one) in asked.iter().enumerate() {
-        let entry = [TomlFileStep::Key("target"), TomlFileStep::Item(number)];
-        let at = |key| places.at(&[entry[0], entry[1], TomlFileStep::Key(key)]);
-        check_lists(places, &entry, &one.settings)?;
-        if one.target.contains('+') && !one.settings.is_empty() {
-            let reason =
-                "give the settings of a stack with layers in its text: 'raid1(level=5)+crypt'";
-            return Err(at("settings").invalid(reason));
-        }
-        for choice in settings_choices(&one.settings) {
-            let text = with_settings(&one.target, &choice);
-            if targets.contains(&text) {
-                return Err(at("target").invalid(format!("'{text}' is given twice")));
-            }
-            // A path of nodes is looked at when they are reached.
-            if !choice.is_empty() {
-                TargetSpec::parse(&text).map_err(|failure| at("target").about(&failure))?;
-            }
-            targets.push(text);
-        }
-    }
-    match targets.len() {
-        0 => Err(places
-            .at(&[TomlFileStep::Key("target")])
-            .invalid("expected at least one [[target]]")),
-        1..=ENTRIES_MAX => Ok(targets),
-        many => Err(places.at(&[TomlFileStep::Key("target")]).invalid(format!(
-            "these are {many} systems: expected at most {ENTRIES_MAX}"
-        ))),
-    }
-}
-
-/// `raid1`, `raid1(level=5)`: settings go between parentheses, behind those that are there.
-fn with_settings(target: &str, choice: &[(&str, &CampaignSetting)]) -> String {
-    let words = joined(choice);
-    match (words.is_empty(), target.strip_suffix(')')) {
-        (true, _) => target.into(),
-        (false, Some(open)) => format!("{open},{words})"),
-        (false, None) => format!("{target}({words})"),
-    }
-}
-
-fn joined(choice: &[(&str, &CampaignSetting)]) -> String {
-    let words = choice.iter().map(|(name, value)| format!("{name}={value}"));
-    words.collect::<Vec<_>>().join(",")
-}
-
-/// Every workload with every choice of its settings.
-fn variants(
-    places: &TomlFileText<'_>,
-    asked: &[CampaignWorkload],
-) -> Result<Vec<WorkloadVariant>, CliError> {
-    let mut variants = Vec::new();
-    for (number, one) in asked.iter().enumerate() {
-        let entry = [TomlFileStep::Key("workload"), TomlFileStep::Item(number)];
-        let at = |key| places.at(&[entry[0], entry[1], TomlFileStep::Key(key)]);
-        check_lists(places, &entry, &one.settings)?;
-        if !one.settings.is_empty() && !takes_settings(&one.workload) {
-            let reason = "settings belong to a workload by name, such as 'varmail'; a file or a program has its own";
-            return Err(at("settings").invalid(reason));
-        }
-        let parsed = one.length.as_deref().map(units::parse_duration);
-        let length = parsed
-            .transpose()
-            .map_err(|reason| at("for").invalid(reason))?;
-        for choice in settings_choices(&one.settings) {
-            let words = joined(&choice);
-            let text = match words.is_empty() {
-                true => one.workload.clone(),
-                false => format!("{},{words}", one.workload),
-            };
-            let varies =
-                |(name, _): &&(&str, &CampaignSetting)| one.settings[*name].values().len() > 1;
-            let varying: Vec<(&str, &CampaignSetting)> =
-                choice.iter().filter(varies).copied().collect();
-            variants.push(WorkloadVariant {
-                text,
-                length,
-                name: one.name.clone(),
-                choice: joined(&varying).replace(',', " "),
-                place: at("workload"),
-            });
-        }
-    }
-    if variants.len() > ENTRIES_MAX {
-        return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(format!(
-            "these are {} workloads: expected at most {ENTRIES_MAX}",
-            variants.len()
-        )));
-    }
-    Ok(variants)
-}
-
-fn takes_settings(workload: &str) -> bool {
-    !workload.contains([' ', ':', '@', '/']) && Path::new(workload).extension().is_none()
-}
-
-/// Every list of values has some.
-fn check_lists(
-    places: &TomlFileText<'_>,
-    entry: &[TomlFileStep<'_>; 2],
-    settings: &BTreeMap<String, CampaignParameter>,
-) -> Result<(), CliError> {
-    let empty = settings
-        .iter()
-        .find(|(_, values)| values.values().is_empty());
-    let Some((name, _)) = empty else {
-        return Ok(());
-    };
-    let place = places.at(&[
-        entry[0],
-        entry[1],
-        TomlFileStep::Key("settings"),
-        TomlFileStep::Key(name),
-    ]);
-    Err(place.invalid("expected a value, or a list of at least one"))
-}
-
-fn conditions(
-    places: &TomlFileText<'_>,
-    names: &[String],
-) -> Result<Vec<StackConditionKind>, CliError> {
-    let mut conditions = Vec::new();
-    for (number, name) in names.iter().enumerate() {
-        let place = || places.at(&[TomlFileStep::Key("under"), TomlFileStep::Item(number)]);
-        let Some(kind) = StackConditionKind::find(name) else {
-            let known = StackConditionKind::names();
-            let reason = format!("invalid value '{name}': expected one of {known}");
-            return Err(place().invalid(reason));
-        };
-        if conditions.contains(&kind) {
-            return Err(place().invalid(format!("'{name}' is given twice")));
-        }
-        conditions.push(kind);
-    }
-    Ok(conditions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::units::Nanos;
 
     const WHOLE: &str = r#"format = "1.0"
 blocks = 7
@@ -337,18 +214,27 @@ workload = "varmail"
 name = "mail"
 "#;
 
-    fn plan(text: &str) -> Result<CampaignPlan, String> {
-        CampaignPlan::parse(Path::new("c.toml"), text).map_err(|failure| failure.text())
+    fn spec(text: &str) -> Result<CampaignSpec, String> {
+        let file = CampaignFile {
+            path: "c.toml".into(),
+            text: text.into(),
+        };
+        let spec = file.parsed().map_err(|failure| failure.text())?;
+        let words = |problem: &CampaignProblem| file.words(problem);
+        refuse_problems(&spec.problems(), &words).map_err(|failure| failure.text())?;
+        Ok(spec)
     }
 
     #[test]
     fn a_file_is_the_words_of_a_command_line() {
-        let plan = plan(WHOLE).unwrap();
+        let spec = spec(WHOLE).unwrap();
+        let targets: Vec<String> = spec.target.iter().flat_map(|one| one.texts()).collect();
         assert_eq!(
-            plan.targets,
+            targets,
             ["sim(flash,units=2)", "sim(flash,units=4)", "null"]
         );
-        let workloads: Vec<(&str, String)> = (plan.workloads.iter())
+        let variants = WorkloadVariant::all(&spec);
+        let workloads: Vec<(&str, String)> = (variants.iter())
             .map(|one| (one.text.as_str(), one.named("own")))
             .collect();
         assert_eq!(
@@ -359,9 +245,9 @@ name = "mail"
                 ("varmail", "mail".into()),
             ]
         );
-        assert_eq!(plan.workloads[0].length, Some(Nanos(2_000_000_000)));
-        assert_eq!((plan.blocks, plan.margin), (Some(7), Some(0.1)));
-        assert_eq!((plan.conditions.len(), plan.control), (2, false));
+        assert_eq!(variants[0].length, Some(Nanos(2_000_000_000)));
+        assert_eq!((spec.blocks, spec.margin), (Some(7), Some(0.1)));
+        assert_eq!((spec.conditions().len(), spec.control), (2, false));
     }
 
     #[test]
@@ -380,7 +266,7 @@ name = "mail"
             (
                 "blocks = 7",
                 "blocks = \"x\"",
-                "line 2: invalid type: string",
+                "line 2, blocks: invalid type: string",
             ),
             (
                 "margin = 0.1",
@@ -402,11 +288,6 @@ name = "mail"
                 "[2, 2]",
                 "line 8, target 1, target: 'sim(flash,units=2)' is given twice",
             ),
-            (
-                "units = [2, 4]",
-                "unit = 2",
-                "line 8, target 1, target: unknown setting 'unit'",
-            ),
             ("\"2s\"", "\"2 parsecs\"", "line 16, workload 1, for: "),
             (
                 "\"randread\"",
@@ -422,9 +303,22 @@ name = "mail"
         for (from, to, expect) in cases {
             let text = WHOLE.replacen(from, to, 1);
             assert_ne!(text, WHOLE, "{from}");
-            let failure = plan(&text).unwrap_err();
+            let failure = spec(&text).unwrap_err();
             let expect = format!("campaign c.toml, {expect}");
             assert!(failure.starts_with(&expect), "{failure}\n{expect}");
         }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_a_time() {
+        let text = WHOLE
+            .replace("blocks = 7", "blocks = 0")
+            .replace("margin = 0.1", "margin = 2.0");
+        let told = spec(&text.replace("\"slow\"", "\"sloow\"")).unwrap_err();
+        assert!(
+            told.starts_with("3 mistakes:\n  campaign c.toml, line 2, blocks"),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 4, "{told}");
     }
 }

@@ -338,7 +338,7 @@ says = "No."
         (
             "unit = \"1/s\"",
             "unit = \"1/min\"",
-            "line 15: unknown variant `1/min`",
+            "line 15, table 1, unit: unknown variant `1/min`",
         ),
         (
             "\"randread\"]",

@@ -5,7 +5,7 @@
 //! repository and changes nothing in it. The clone stays, so that the next gate builds only what changed.
 
 use plimsoll_console::failure::{CliError, CliExitCode, stopped};
-use plimsoll_core::campaign_file::CampaignBuild;
+use plimsoll_core::campaign::CampaignBuild;
 use plimsoll_machine::host::{HostTimedJob, LocalHost};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

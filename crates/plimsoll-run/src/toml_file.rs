@@ -98,6 +98,18 @@ impl TomlFileText<'_> {
         }
     }
 
+    /// The same of a key as one text: `workload[0].settings.depth`.
+    pub(crate) fn at_key(&self, key: &str) -> TomlFilePlace {
+        let mut steps = Vec::new();
+        for part in key.split('.') {
+            let (name, items) = part.split_once('[').unwrap_or((part, ""));
+            steps.push(TomlFileStep::Key(name));
+            let items = items.split(['[', ']']).filter_map(|item| item.parse().ok());
+            steps.extend(items.map(TomlFileStep::Item));
+        }
+        self.at(&steps)
+    }
+
     fn line_of(&self, offset: usize) -> usize {
         let before = self.text.get(..offset).unwrap_or_default();
         before.matches('\n').count() + 1
@@ -124,14 +136,50 @@ impl TomlFileText<'_> {
 
     /// Error in the form of the file: the reader's words name the key and what was expected.
     pub(crate) fn misread(&self, error: &toml::de::Error) -> CliError {
-        let line = self.line_of(error.span().map_or(0, |span| span.start));
-        let text = format!(
-            "{} {}, line {line}: {}",
-            self.kind,
-            self.file.display(),
-            error.message()
-        );
+        let offset = error.span().map_or(0, |span| span.start);
+        let (kind, file, line) = (self.kind, self.file.display(), self.line_of(offset));
+        let key = match self.key_at(offset) {
+            Some(key) if !key.is_empty() => format!(", {key}"),
+            _ => String::new(),
+        };
+        let text = format!("{kind} {file}, line {line}{key}: {}", error.message());
         CliError::sentence(CliExitCode::Usage, text)
+    }
+
+    /// The key of the innermost value that holds this byte of the text.
+    fn key_at(&self, offset: usize) -> Option<String> {
+        let table = DeTable::parse(self.text).ok()?;
+        let mut steps = Vec::new();
+        find_in(table.get_ref(), offset, &mut steps);
+        Some(key(&steps))
+    }
+}
+
+/// Adds the steps to the innermost value below `table` that holds a byte. Spans of tables with a header end
+/// with that, so each is looked into.
+fn find_in<'a>(table: &'a DeTable<'_>, offset: usize, steps: &mut Vec<TomlFileStep<'a>>) -> bool {
+    table.iter().any(|(name, value)| {
+        steps.push(TomlFileStep::Key(name.get_ref()));
+        let is_here = is_in(value.get_ref(), offset, steps) || value.span().contains(&offset);
+        if !is_here {
+            steps.pop();
+        }
+        is_here
+    })
+}
+
+fn is_in<'a>(value: &'a DeValue<'_>, offset: usize, steps: &mut Vec<TomlFileStep<'a>>) -> bool {
+    match value {
+        DeValue::Table(table) => find_in(table, offset, steps),
+        DeValue::Array(items) => items.iter().enumerate().any(|(at, item)| {
+            steps.push(TomlFileStep::Item(at));
+            let is_here = is_in(item.get_ref(), offset, steps) || item.span().contains(&offset);
+            if !is_here {
+                steps.pop();
+            }
+            is_here
+        }),
+        _ => false,
     }
 }
 

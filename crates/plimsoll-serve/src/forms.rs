@@ -7,9 +7,11 @@
 
 use crate::catalogue::ServerCatalogue;
 use crate::error::RequestError;
+use plimsoll_core::campaign::{CampaignSpec, CampaignStacks, CampaignTarget, CampaignWorkload};
 use plimsoll_core::text::printable;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Most targets, workloads or limits of one form, and bytes of each.
 const WORDS_MAX: usize = 32;
@@ -26,13 +28,6 @@ pub(crate) enum RunKind {
 }
 
 impl RunKind {
-    const ALL: [RunKind; 4] = [
-        RunKind::Compare,
-        RunKind::Run,
-        RunKind::LoadLine,
-        RunKind::Failover,
-    ];
-
     /// The subcommand, and the options of a form that it has.
     fn command(self) -> (&'static str, &'static [&'static str]) {
         match self {
@@ -348,50 +343,40 @@ impl RunForm {
         args.extend(self.targets.iter().cloned());
         Ok(args)
     }
+}
 
-    /// The form that has these arguments, if a form has: then the page may start them again.
-    pub(crate) fn of_args(args: &[String], offered: &ServerCatalogue) -> Option<RunForm> {
-        let (command, rest) = args.split_first()?;
-        let kind = RunKind::ALL
-            .into_iter()
-            .find(|kind| kind.command().0 == command)?;
-        let at = rest.iter().position(|word| word == "--")?;
-        let (mut workloads, mut targets) = (Vec::new(), rest[at + 1..].to_vec());
-        if kind == RunKind::Run && targets.len() == 2 {
-            workloads.push(targets.remove(0));
-        }
-        let mut options = RunFormOptions::default();
-        let mut output = None;
-        for word in &rest[..at] {
-            let (name, value) = word.strip_prefix("--")?.split_once('=')?;
-            let value = || value.to_owned();
-            let list = || value().split(',').map(String::from).collect();
-            match name {
-                "output" => output = Some(value()),
-                // Of the server, not of the form: compared with its own below.
-                "trust" => {}
-                "workload" => workloads.push(value()),
-                "for" => options.length = vec![value()],
-                "blocks" => options.blocks = vec![value()],
-                "budget" => options.budget = vec![value()],
-                "effect" => options.effect = vec![value()],
-                "slo" => options.slo.push(value()),
-                "under" => options.under = list(),
-                "fault" => options.fault = list(),
-                "repeat" => options.repeat = vec![value()],
-                "seed" => options.seed = vec![value()],
-                _ => return None,
-            }
-        }
-        let form = RunForm {
-            kind,
-            targets,
-            workloads,
-            options,
-        };
-        let again = form.args(&output?, offered).ok()?;
-        (again == args).then_some(form)
+/// Refuses to go on with a campaign that a form could not ask for: a run folder may be somebody else's, and
+/// must not choose what is started.
+pub(crate) fn check_campaign(
+    spec: &CampaignSpec,
+    offered: &ServerCatalogue,
+) -> Result<(), RequestError> {
+    if !spec.problems().is_empty() {
+        return Err(RequestError::invalid("its campaign has mistakes"));
     }
+    let here = std::env::current_dir().ok();
+    let elsewhere = |directory: &String| here.as_deref() != Some(Path::new(directory));
+    let is_beyond = [
+        spec.clients.is_some(),
+        spec.build.is_some(),
+        spec.stacks != CampaignStacks::default(),
+        spec.directory.as_ref().is_some_and(elsewhere),
+        !spec
+            .faults
+            .inject
+            .iter()
+            .all(|name| offered.has_fault(name)),
+    ];
+    if is_beyond.contains(&true) {
+        let text = "the run has clients, stacks or a directory that no form asks for";
+        return Err(RequestError::invalid(text));
+    }
+    let targets = spec.target.iter().flat_map(CampaignTarget::texts);
+    targets
+        .into_iter()
+        .try_for_each(|text| check_target(&text, offered))?;
+    let mut workloads = spec.workload.iter().flat_map(CampaignWorkload::texts);
+    workloads.try_for_each(|text| check_workload(&text, offered))
 }
 
 impl StackForm {

@@ -9,6 +9,7 @@ use crate::error::RequestError;
 use crate::seen::{SeenRun, is_run_name, no_run};
 use crate::sync::{NewsRing, locked};
 use plimsoll_archive::{ArchiveError, RunFolderFollower};
+use plimsoll_core::campaign::CampaignSpec;
 use plimsoll_core::event::{RunFolderContents, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::text::{printable, shell_word};
@@ -331,11 +332,11 @@ impl RunStore {
         plimsoll_archive::events_bytes(&self.folder.join(run.id()))
     }
 
-    /// The command that a run was started with.
-    pub(crate) fn command(&self, run: &SeenRun) -> Result<Vec<String>, RequestError> {
+    /// The campaign that a run carries out; `None` of older versions.
+    pub(crate) fn campaign(&self, run: &SeenRun) -> Result<Option<CampaignSpec>, RequestError> {
         let folder = self.find(run.id())?;
         let manifest = plimsoll_archive::manifest(&folder).map_err(|error| unreadable(&error))?;
-        Ok(manifest.command)
+        Ok(manifest.campaign)
     }
 
     /// The run, held open and kept up to date from now on.

@@ -8,6 +8,7 @@
 //! blocks compared.
 
 use plimsoll_core::comparison::{StoppingRule, VerdictPolicy};
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::num::{floor_u64, to_usize};
 
 use crate::pilot::PilotNoise;
@@ -19,7 +20,7 @@ const LENGTHS_S: [f64; 12] = [
 ];
 
 /// Fewer blocks have too few arrangements, and a deviation nobody knows.
-pub const BLOCKS_LEAST: usize = 6;
+pub const BLOCKS_LEAST: usize = BlockDesign::BLOCKS_LEAST as usize;
 
 /// More are never planned.
 const BLOCKS_MOST: usize = 400;

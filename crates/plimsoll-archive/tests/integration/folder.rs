@@ -3,6 +3,7 @@
 
 use plimsoll_archive::{ArchiveError, RunFolderFollower, RunFolderWriter, is_being_written, open};
 use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{
     OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
 };
@@ -40,7 +41,7 @@ fn manifest() -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
         balanced: false,
     }
@@ -407,7 +408,7 @@ fn a_plan_may_promise_more_than_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let manifest = RunManifest {
-        blocks: RunManifest::BLOCKS_MAX,
+        blocks: BlockDesign::BLOCKS_MAX,
         seed: Seed(u64::MAX),
         ..manifest()
     };

@@ -13,7 +13,7 @@ use plimsoll_core::event::{RunEvent, RunFolderContents};
 use plimsoll_core::failover::StackConditionState;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::op::OpKind;
+use plimsoll_core::op::{EngineChoice, OpKind};
 use plimsoll_core::outage::BrownOut;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
@@ -221,7 +221,7 @@ fn format_2_5_has_stacks_that_are_busy_or_full() {
 #[test]
 fn format_2_6_has_what_was_done_before_the_first_block() {
     let run = opened("2.6");
-    assert!(run.manifest.settings.is_none());
+    assert!(run.manifest.campaign.is_none());
     assert_eq!(run.manifest.trial_bytes, Some(20 << 30));
     let conditioning = run.manifest.conditioning.as_ref().unwrap();
     assert_eq!(
@@ -247,14 +247,25 @@ fn format_2_6_has_what_was_done_before_the_first_block() {
 }
 
 #[test]
-fn format_2_7_has_the_settings_that_decide_what_is_measured() {
+fn format_2_7_has_settings_in_the_place_of_a_campaign() {
     let run = opened("2.7");
+    assert!(run.manifest.campaign.is_none());
+    assert_eq!(run.trials.len(), opened("2.6").trials.len());
+}
+
+#[test]
+fn format_2_8_has_the_campaign_that_was_carried_out() {
+    let run = opened("2.8");
     let format = run.manifest.format;
     assert_eq!(format, FormatVersion::RUN, "a new format needs its fixture");
-    let settings = run.manifest.settings.as_ref().unwrap();
-    assert_eq!((&*settings.engine, settings.verify), ("auto", true));
-    let stacks = settings.stacks.as_ref().unwrap();
-    assert_eq!(stacks.on.as_deref(), Some("lab.toml"));
+    let spec = run.manifest.campaign.as_ref().unwrap();
+    assert_eq!(spec.problems(), []);
+    assert_eq!(spec.trial.engine, EngineChoice::Uring);
+    assert_eq!(spec.trial.warmup.unwrap().0, Nanos(1_500_000_000));
+    assert_eq!(spec.clients.as_ref().unwrap().lose, Some(0.1));
+    assert_eq!(spec.stacks.on.as_deref(), Some("lab.toml"));
+    assert_eq!(spec.target[0].texts(), ["raid1(level=1)", "raid1(level=5)"]);
+    assert_eq!(spec.injections(), []);
 }
 
 #[test]

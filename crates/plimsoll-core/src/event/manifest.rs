@@ -2,6 +2,7 @@
 //! Plan of a run: its arms, its workloads, its blocks.
 
 use super::ClientLoadNode;
+use crate::campaign::CampaignSpec;
 use crate::comparison::{LoadLoopKind, VerdictPolicy};
 use crate::conditioning::{SystemConditioning, SystemConditioningResult};
 use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
@@ -13,7 +14,8 @@ use crate::target::{MachineFacts, TargetFacts};
 use crate::units::Nanos;
 use crate::workload::Workload;
 use crate::workload::loops::LoadLoopPace;
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// One arm of an experiment.
@@ -119,6 +121,7 @@ impl WorkloadEntry {
 /// The manifest of a run: systems, workloads, policy; written before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = with_settings_of_2_7))]
 #[serde(deny_unknown_fields)]
 pub struct RunManifest {
     /// [`FormatVersion::RUN`] of the program that wrote it.
@@ -166,54 +169,43 @@ pub struct RunManifest {
     /// Bytes of the measured part after which a trial ends, if that is before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_bytes: Option<u64>,
-    /// Settings that decide what is measured, beside systems and workloads; unknown of runs before 2.7.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settings: Option<RunSettings>,
+    /// The campaign that is carried out; unknown of runs before 2.8.
+    #[serde(
+        default,
+        alias = "settings",
+        deserialize_with = "recorded_campaign",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(test, schemars(with = "Option<CampaignSpec>"))]
+    pub campaign: Option<CampaignSpec>,
 }
 
-/// Settings of a run that decide what is measured, beside its systems and workloads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct RunSettings {
-    /// How operations are submitted, as `--engine` names it.
-    pub engine: String,
-    /// Time before the measured part of each trial.
-    pub warmup: Nanos,
-    /// Whether whole recordings are played instead of slices.
-    pub full_replay: bool,
-    /// Whether every system is tested by a write-verify before it is measured.
-    pub verify: bool,
-    /// When the data that trials write are verified, as `--verify-data` names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify_data: Option<String>,
-    /// Where the load comes from, as `--clients` says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<String>,
-    /// Settings of the stacks that the run makes, where it makes some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stacks: Option<RunStackSettings>,
+/// Allows what format 2.7 had in the place of a campaign.
+#[cfg(test)]
+fn with_settings_of_2_7(schema: &mut schemars::Schema) {
+    if let Some(properties) = schema.get_mut("properties") {
+        properties["settings"] = true.into();
+    }
 }
 
-/// Settings of the stacks that a run makes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct RunStackSettings {
-    /// Size of each node's disk.
-    pub size_bytes: u64,
-    /// Directory of the nodes' disks, where it is not that of the state directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
-    /// Where their servers run, as `--on` says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<String>,
+/// The campaign of a manifest. Format 2.7 had settings in its place, which decide nothing any more: such a
+/// run is read, and not gone on with.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedCampaign {
+    Campaign(Box<CampaignSpec>),
+    Older { engine: IgnoredAny },
+}
+
+fn recorded_campaign<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CampaignSpec>, D::Error> {
+    Ok(match Option::deserialize(from)? {
+        None => None,
+        Some(RecordedCampaign::Campaign(spec)) => Some(*spec),
+        Some(RecordedCampaign::Older { engine: IgnoredAny }) => None,
+    })
 }
 
 impl RunManifest {
-    /// Most blocks of a run.
-    pub const BLOCKS_MAX: u32 = 1_000;
-
     /// Takes over the design that the pilot led to.
     pub fn adopt(&mut self, found: BlockDesignResult) {
         self.blocks = found.blocks;

@@ -5,10 +5,7 @@ mod manifest;
 mod stats;
 mod trial;
 
-pub use manifest::{
-    ArmEntry, ClientCondition, LoadLoopEntry, RunManifest, RunSettings, RunStackSettings,
-    WorkloadEntry,
-};
+pub use manifest::{ArmEntry, ClientCondition, LoadLoopEntry, RunManifest, WorkloadEntry};
 pub use stats::{KindStats, OpStats};
 pub use trial::{
     ClientLoadNode, ClientLoadNodeLoss, ClientLoadNodeResult, DeviceUse, EnergyUse, GeneratorStats,

@@ -2,6 +2,7 @@
 //! Holds a value against a schema: the keywords that our schemas use. Another one is a panic, so that
 //! nothing is passed over.
 
+use crate::written::{SIZE_PATTERN, TIME_PATTERN};
 use serde_json::{Map, Value};
 
 /// Why `value` is not what `schema` describes.
@@ -171,6 +172,23 @@ fn matches(pattern: &Value, text: &str) -> bool {
         "^[0-9a-f]{8}$" => {
             text.len() == 8 && text.bytes().all(|b| b"0123456789abcdef".contains(&b))
         }
+        TIME_PATTERN => in_units(text, &["", "us", "µs", "ms", "s", "m", "min", "h"]),
+        SIZE_PATTERN => {
+            let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            let letter = unit
+                .trim()
+                .trim_start_matches(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T']);
+            in_units(text, &[unit.trim()])
+                && ["", "b", "B", "ib", "iB", "IB", "Ib"].contains(&letter)
+        }
         other => panic!("the pattern {other} is new"),
     }
+}
+
+/// Whether a text is a number with one of these units.
+fn in_units(text: &str, units: &[&str]) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    digits > 0 && number.len() <= digits + 1 && units.contains(&unit.trim())
 }

@@ -38,7 +38,7 @@ use crate::recorder::SampleRecorder;
 use crate::sys::clock::HostClock;
 use check::VerifySource;
 pub use checked::{DataCheckSource, read_back};
-use plimsoll_core::load::EngineChoice;
+use plimsoll_core::op::EngineChoice;
 pub use register::DataCheckRegister;
 pub use register::DataCheckSnapshot;
 pub(crate) use registers::DataCheckRegisterSet;

@@ -47,7 +47,7 @@ pub(super) fn document(view: &ResultsView<'_>, headline: &[ReportFinding]) -> Ru
         design: manifest.design,
         conditioning: manifest.conditioning,
         trial_bytes: manifest.trial_bytes,
-        settings: manifest.settings,
+        campaign: manifest.campaign,
         machine: manifest.machine,
         versions: manifest.versions,
         load_nodes: manifest.load_nodes,

@@ -363,7 +363,7 @@ fn manifest(
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
     }
 }

@@ -8,7 +8,7 @@
 
 use super::arms::ArmTarget;
 use super::scale::{LENGTH_MAX, probe_of};
-use super::trial::trial_task;
+use super::trial::{WARMUP_MAX, trial_task};
 use super::{ArmSet, CampaignEndKind, CampaignOptions, TimeBudget, is_out_of_time};
 use plimsoll_console::failure::{CliError, CliExitCode, stopped};
 use plimsoll_core::conditioning::{
@@ -120,9 +120,10 @@ pub(super) fn condition_all(
     };
     let places = places(manifest, arms);
     let end = round.all(&places, goal, before.done.is_empty());
-    let warmup = round.done.warmup(settings.warmup);
-    if !goal.keeps_warmup && warmup > settings.warmup {
-        followed.warmup = warmup;
+    let least = settings.warmup.unwrap_or(WARMUP_MAX);
+    let warmup = round.done.warmup(least);
+    if !goal.keeps_warmup && warmup > least {
+        followed.warmup = Some(warmup);
         if let Some(design) = &mut followed.design {
             design.warmup = Some(warmup);
         }

@@ -87,9 +87,9 @@ impl<'a> BlockCourse<'a> {
         let found = self.design().and_then(|design| design.found.as_ref());
         if self.is_pilot() {
             // It is to show whether there is a warm-up.
-            settings.warmup = given.unwrap_or(Nanos(0));
+            settings.warmup = Some(given.unwrap_or_default());
         } else if let Some(found) = found {
-            settings.warmup = found.warmup;
+            settings.warmup = Some(found.warmup);
         }
         if !self.is_pilot() {
             settings.design = None;

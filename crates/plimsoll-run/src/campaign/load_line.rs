@@ -185,7 +185,7 @@ impl LoadLineCampaign<'_> {
         match request.is_continued {
             false => std::borrow::Cow::Borrowed(self.settings),
             true => std::borrow::Cow::Owned(CampaignOptions {
-                warmup: Nanos(0),
+                warmup: Some(Nanos(0)),
                 settle: false,
                 ..self.settings.clone()
             }),

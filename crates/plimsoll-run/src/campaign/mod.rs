@@ -60,10 +60,11 @@ pub use load_line::load_line_seconds;
 pub use loops::{check_both_loops, twin_entries, twin_entries_again, twin_labels};
 pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
-pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
+pub use pilot::PILOT_LENGTH;
 pub use programs::commands_of;
 pub use proof::{prove, refuse_failed, unseen};
 pub use scale::{WorkloadRequest, entries, entries_again, label_of, labels_of, other_client_cpus};
+pub use trial::usual_warmup;
 
 /// Options of all trials.
 #[derive(Debug, Clone)]
@@ -76,8 +77,8 @@ pub struct CampaignOptions {
     pub blocks: u32,
     /// Length of the measured part of each trial, where the user says.
     pub length: Option<Nanos>,
-    /// Time before the measured part.
-    pub warmup: Nanos,
+    /// Time before the measured part, where the user says.
+    pub warmup: Option<Nanos>,
     /// Play whole recordings instead of slices.
     pub whole: bool,
     /// Prove every system before measuring on it.
@@ -169,7 +170,7 @@ pub fn check_shapes(
         }
         let options = RunOptions {
             length: scale::length(one, settings),
-            warmup: trial::warmup(&one.workload, settings),
+            warmup: trial::warmup(&one.workload, scale::length(one, settings), settings),
             data_check: settings.data_check,
             ..RunOptions::default()
         };
@@ -239,7 +240,7 @@ pub fn manifest(
         load_nodes: arms.load().facts(),
         conditioning: settings.conditioning.asked(),
         trial_bytes: settings.bytes,
-        settings: None,
+        campaign: None,
     }
 }
 
@@ -467,7 +468,7 @@ fn one_trial(
         return trial::run_trial(trial, arms, &entry, with, stop, listener);
     }
     let clock = SystemClock::new();
-    let warmup = trial::warmup(&entry.workload, with.0);
+    let warmup = trial::warmup(&entry.workload, entry.length, with.0);
     let mut heard = PilotListener {
         record: &mut course.pilot,
         listener,

@@ -3,7 +3,7 @@
 
 use super::BlockDesignGoal;
 use plimsoll_core::comparison::{ComparisonMetric, StoppingRule};
-use plimsoll_core::design::BlockDesignResult;
+use plimsoll_core::design::{BlockDesign, BlockDesignResult};
 use plimsoll_core::event::{
     RunEvent, RunListener, RunManifest, TrialId, TrialResult, TrialTimeBin, WorkloadEntry,
 };
@@ -14,14 +14,15 @@ use plimsoll_stats::design::{BLOCKS_LEAST, DesignGoal, DesignRequest, TrialDesig
 use plimsoll_stats::pilot::{PilotMeasurement, PilotNoise, PilotTrial};
 use std::collections::BTreeMap;
 
-/// Blocks of a pilot: nine trials of a base, its control and an arm.
-pub const PILOT_BLOCKS: u32 = 3;
 /// Length of their trials, where no longer one is asked for.
 pub const PILOT_LENGTH: Nanos = Nanos(3 * Nanos::SECOND.0);
 /// Steps in which these are reported.
 pub(super) const PILOT_STEP: Nanos = Nanos(500_000_000);
 /// Blocks after which two stages look at the noise.
 pub(super) const FIRST_STAGE: u32 = 6;
+/// How many times longer a trial is than what it costs to start and clear away: two thirds of the time are
+/// then measured.
+const LENGTH_PER_COST: f64 = 2.0;
 /// No trial is designed shorter: what was simulated had this one at least.
 const SHORTEST_S: f64 = 1.0;
 /// Most blocks of a run without a budget.
@@ -72,15 +73,15 @@ impl PilotRecord {
     }
 
     /// How long the trials of a pilot are after its first block: what a trial costs beside its length is
-    /// known then, and shorter trials would spend more on that than they measure. There must be time left for
-    /// the rest of the pilot and the fewest blocks that promise something, or, where there is none for these,
-    /// for one.
+    /// known then, and shorter trials would spend more than a third of the time on that. There must be time
+    /// left for the rest of the pilot and the fewest blocks that promise something, or, where there is none
+    /// for these, for one.
     pub(super) fn length(&self, manifest: &RunManifest, left: Option<Nanos>) -> Nanos {
         let cost_s = self.trials.iter().filter_map(|(_, startup)| *startup);
         let cost_s = cost_s.fold(0.0, f64::max);
         let in_block = (manifest.arms.len() * manifest.entries.len()) as f64;
         let room_s = |blocks: usize| {
-            let trials = in_block * (f64::from(PILOT_BLOCKS - 1) + blocks as f64);
+            let trials = in_block * (f64::from(BlockDesign::PILOT_BLOCKS - 1) + blocks as f64);
             left.map_or(f64::INFINITY, |left| {
                 ratio(left.as_secs_f64(), trials) - cost_s
             })
@@ -88,7 +89,8 @@ impl PilotRecord {
         let shortest_s = PILOT_LENGTH.as_secs_f64();
         let mut rooms = [BLOCKS_LEAST, 1].into_iter().map(room_s);
         let room_s = rooms.find(|room| *room >= shortest_s);
-        let length_s = cost_s.min(room_s.unwrap_or(shortest_s)).max(shortest_s);
+        let wanted_s = LENGTH_PER_COST * cost_s;
+        let length_s = wanted_s.min(room_s.unwrap_or(shortest_s)).max(shortest_s);
         Nanos::from_secs_f64(length_s.floor())
     }
 
@@ -205,11 +207,11 @@ struct DesignQuestion<'a> {
 }
 
 impl DesignQuestion<'_> {
-    /// No trial is shorter than what it costs to start it, and a model's no shorter than holds its bursts,
-    /// where there is time for as many blocks as a promise needs.
+    /// No trial is shorter than twice what it costs to start it, and a model's no shorter than holds its
+    /// bursts, where there is time for as many blocks as a promise needs.
     fn shortest_s(&self, noise: Option<&PilotNoise>) -> f64 {
         let cost_s = noise.map_or(0.0, |noise| noise.startup_s);
-        let wanted_s = self.with_bursts_s().max(cost_s);
+        let wanted_s = self.with_bursts_s().max(LENGTH_PER_COST * cost_s);
         let before_s = noise.map_or(0.0, |noise| noise.startup_s + noise.warmup_s);
         let room_s = self.left_s.map_or(f64::INFINITY, |left_s| {
             ratio(left_s, self.entries() * BLOCKS_LEAST as f64) - before_s

@@ -159,7 +159,7 @@ fn device_watch(
     (entry, settings): (&WorkloadEntry, &CampaignOptions),
 ) -> Option<DeviceWatch> {
     let device = arms.device(&trial.arm)?;
-    let warmup = warmup(&entry.workload, settings);
+    let warmup = warmup(&entry.workload, entry.length, settings);
     Some(DeviceWatch::begin(device, warmup))
 }
 
@@ -276,7 +276,7 @@ pub(super) fn trial_task(
         scratch: arms.scratch(n).map(Path::to_path_buf),
         seed: settings.seed,
         stamp_seed: settings.stamp_seed,
-        warmup: warmup(&entry.workload, settings),
+        warmup: warmup(&entry.workload, entry.length, settings),
         step: match settings.design {
             Some(_) => PILOT_STEP,
             None => Nanos::SECOND,
@@ -338,11 +338,20 @@ pub(super) fn is_lag_ours(workload: &Workload) -> bool {
 
 /// A model has no warm-up: every second of it is part of the recording. Neither has work that is
 /// done once.
-pub(super) fn warmup(workload: &Workload, settings: &CampaignOptions) -> Nanos {
+pub(super) fn warmup(workload: &Workload, length: Nanos, settings: &CampaignOptions) -> Nanos {
     if matches!(workload, Workload::Model(_)) || workload.ends_by_itself() {
         return Nanos(0);
     }
-    settings.warmup
+    settings.warmup.unwrap_or_else(|| usual_warmup(length))
+}
+
+/// The longest warm-up where none is given.
+pub(super) const WARMUP_MAX: Nanos = Nanos::SECOND;
+
+/// Time before the measured part of this length, where none is given: a tenth, since more would take more of
+/// a short trial than it gives.
+pub fn usual_warmup(length: Nanos) -> Nanos {
+    Nanos(length.0 / 10).min(WARMUP_MAX)
 }
 
 /// Remarks that a reader of this result should know.

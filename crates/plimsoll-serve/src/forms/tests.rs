@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::catalogue::{FaultOffer, LayerOffer, StackOffer, WorkloadOffer};
+use plimsoll_core::campaign::{CampaignClients, CampaignParameter, CampaignSetting};
 use serde_json::{Value, json};
 
 fn offered() -> ServerCatalogue {
@@ -42,7 +43,6 @@ fn offered() -> ServerCatalogue {
 fn run(form: Value) -> Result<String, String> {
     let form: RunForm = serde_json::from_value(form).map_err(|error| error.to_string())?;
     let args = form.args("D/1", &offered()).map_err(|error| error.text)?;
-    assert!(RunForm::of_args(&args, &offered()).is_some(), "{args:?}");
     Ok(args.join(" "))
 }
 
@@ -86,9 +86,6 @@ fn what_the_server_trusts_is_trusted_by_what_it_starts() {
     let args = form.args("D/1", &trusting).unwrap();
     let words = "run --output=D/1 --trust=./own.toml -- varmail ./own.toml";
     assert_eq!(args.join(" "), words);
-    assert!(RunForm::of_args(&args, &trusting).is_some());
-    // The trust that a foreign folder claims counts for nothing.
-    assert!(RunForm::of_args(&args, &offered()).is_none());
 }
 
 #[test]
@@ -123,25 +120,49 @@ fn a_form_starts_no_program_and_names_no_file() {
     }
 }
 
-#[test]
-fn only_what_a_form_could_start_is_started_again() {
-    let good = ["run", "--output=D/1", "--", "varmail", "null"];
-    let of = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        RunForm::of_args(&words, &offered()).is_some()
+/// The campaign of one workload on one target, changed.
+fn campaign(target: &str, workload: &str, change: impl FnOnce(&mut CampaignSpec)) -> bool {
+    let mut spec = CampaignSpec {
+        target: vec![(&target.to_owned()).into()],
+        workload: vec![(&workload.to_owned()).into()],
+        ..CampaignSpec::default()
     };
-    assert!(of(&good));
-    assert!(!of(&["run", "varmail", "null"]));
-    assert!(!of(&["run", "--output=D/1", "--", "cmd:reboot", "null"]));
-    assert!(!of(&[
-        "run",
-        "--output=D/1",
-        "--destroy=/dev/sda",
-        "--",
-        "varmail",
-        "null"
-    ]));
-    assert!(!of(&["stack", "down", "--", "raid1"]));
+    change(&mut spec);
+    check_campaign(&spec, &offered()).is_ok()
+}
+
+#[test]
+fn only_what_a_form_could_start_is_gone_on_with() {
+    assert!(campaign("null", "varmail,nfiles=9", |_| ()));
+    assert!(campaign("raid1+crypt", "varmail", |spec| spec
+        .under
+        .push("degraded".into())));
+    for (target, workload) in [
+        ("/etc", "varmail"),
+        ("null", "cmd:reboot"),
+        ("null", "/tmp/x.toml"),
+        ("./mine.toml", "varmail"),
+    ] {
+        assert!(!campaign(target, workload, |_| ()), "{target} {workload}");
+    }
+    let changes: [fn(&mut CampaignSpec); 6] = [
+        |spec| spec.directory = Some("/elsewhere".into()),
+        |spec| spec.stacks.on = Some("lab.toml".into()),
+        |spec| spec.stacks.dir = Some("/etc".into()),
+        |spec| {
+            let on = "exec:1:reboot".into();
+            spec.clients = Some(CampaignClients { on, lose: None });
+        },
+        |spec| {
+            let each = CampaignSetting::Text("/etc".into());
+            let each = CampaignParameter::Each(vec![CampaignSetting::Whole(1), each]);
+            spec.workload[0].settings.insert("dir".into(), each);
+        },
+        |spec| spec.target.push((&"sim(/etc/passwd)".to_owned()).into()),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        assert!(!campaign("null", "varmail", change), "{at}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
 use crate::drawing::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
 use crate::error::RequestError;
-use crate::forms::RunForm;
+use crate::forms::{RunForm, check_campaign};
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
 use crate::runs::{OpenRun, RunListQuery, RunState};
@@ -326,25 +326,25 @@ pub(super) async fn resume(
     let offered = state.catalogue();
     let runs = Arc::clone(&state.runs);
     let of = run.clone();
-    let (listed, command) = beside(move || Ok((runs.facts(&of)?, runs.command(&of)?))).await?;
+    let (listed, campaign) = beside(move || Ok((runs.facts(&of)?, runs.campaign(&of)?))).await?;
     match listed.facts.state {
         RunState::Running => return Err(RequestError::conflict("the run goes on")),
         RunState::Complete => return Err(RequestError::conflict("the run is complete")),
         RunState::Stopped => {}
     }
-    // A folder that somebody else made must not choose what is started.
-    let folder = format!("--output={}", state.runs.folder().join(run.id()).display());
-    let args = command.get(1..).unwrap_or_default();
-    let is_ours = RunForm::of_args(args, &offered).is_some() && args.contains(&folder);
-    if !is_ours {
-        let text = "this run was not started here, and is not resumed here";
-        return Err(
-            RequestError::conflict(text).hint("type its command again, with -o and its folder")
-        );
-    }
+    let refused = |why: &str| {
+        let text = format!("this run is not resumed here: {why}");
+        RequestError::conflict(text).hint("type its command again, with -o and its folder")
+    };
+    let spec = campaign.ok_or_else(|| refused("an older version began it"))?;
+    check_campaign(&spec, &offered).map_err(|error| refused(&error.text))?;
+    let folder = state.runs.folder().join(run.id()).display().to_string();
+    let mut args = vec!["run".to_owned(), format!("--output={folder}")];
+    args.extend(offered.trust());
+    args.extend(["--".to_owned(), folder]);
     let subject = JobSubject {
         run: Some(run.id().to_owned()),
         stack: None,
     };
-    started(&state, &state.jobs.start(args, subject)?)
+    started(&state, &state.jobs.start(&args, subject)?)
 }

@@ -76,7 +76,7 @@ fn manifest(blocks: u32) -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
     }
 }

@@ -131,7 +131,7 @@ fn manifest(blocks: u32, arms: Vec<ArmEntry>, entries: Vec<WorkloadEntry>) -> Ru
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
     }
 }
 

@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::design::{BLOCKS_RANGE, BlockDesignArgs, BlockDesignChoice};
+use super::design::{BLOCKS_RANGE, BlockDesignArgs};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
-    policy,
+    ClientLoadArgs, ConditioningArgs, DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
+    measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
-use plimsoll_core::campaign_file::CampaignOrder;
+use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::RunFolderContents;
-use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::others::NeighbourUse;
-use plimsoll_run::campaign::DestroyConsent;
-use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
+use plimsoll_run::campaign_file::CampaignFile;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Reads of a session a second, where nobody says: few, since a workload is compared beside them.
-const RATE: f64 = 20.0;
-
-/// Number of blocks, where nobody says.
-pub(super) const BLOCKS: u32 = 5;
 
 /// Compare systems side by side under the same workloads.
 ///
@@ -43,11 +35,6 @@ pub(super) const BLOCKS: u32 = 5;
   plimsoll compare /mnt/a /mnt/b -w open.toml --closed-and-open
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --under healthy,degraded,slow")]
-#[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault")
-    .args(["fault", "repeat", "fault_duration", "sessions", "rate", "share", "observers"]))]
-#[command(group = clap::ArgGroup::new("server-state").args(["fault", "conditions"]))]
-#[command(group = clap::ArgGroup::new("of-server").multiple(true).requires("server-state")
-    .args(["victim", "recovery_timeout"]))]
 pub(super) struct CompareArgs {
     /// Targets to compare; the first is the base of all ratios.
     ///
@@ -79,7 +66,7 @@ pub(super) struct CompareArgs {
     ///
     /// For block I/O. On each system the closed loop is measured first; the open one is paced at what it
     /// reached. The result is the factor between the 99th percentiles of both.
-    #[arg(long, conflicts_with_all = ["fault", "conditions", "effect", "stopping"])]
+    #[arg(long)]
     closed_and_open: bool,
     /// Number of blocks: how often every system runs every workload (default: 5; with --effect
     /// what the pilot's noise asks for).
@@ -92,29 +79,26 @@ pub(super) struct CompareArgs {
     ///
     /// From before the measured part of a trial until after it; faults are of one server of each
     /// stack, another one in each block. Targets must be stacks.
-    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition,
-        conflicts_with_all = ["fault"])]
-    conditions: Vec<StackConditionKind>,
+    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition)]
+    conditions: Vec<String>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    attempt: RunAttemptArgs,
     #[command(flatten)]
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Allow block devices among the targets to be overwritten.
-    ///
-    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
-    /// must be named again: --destroy=/dev/sdx.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
-    destroy: Vec<String>,
+    #[command(flatten)]
+    destroy: DestroyArgs,
     /// Equivalence margin: systems within this fraction of each other are equivalent. Fixed before
-    /// the first block.
-    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
-    margin: f64,
+    /// the first block (default: 0.05).
+    #[arg(long, value_name = "FRACTION")]
+    margin: Option<f64>,
     /// Leave out the A/A control.
     #[arg(long)]
     no_control: bool,
@@ -125,115 +109,65 @@ pub(super) struct CompareArgs {
     /// each of them where other programs took so much of the machine that nothing was decided.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
     fail_on: Option<String>,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    ///
-    /// If DIR holds an interrupted run of the same systems, workloads and settings, that run is resumed.
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done, in which order; change nothing.
-    #[arg(long)]
-    dry_run: bool,
 }
 
-/// Campaign to compare, from the command line or a campaign file.
-struct ComparedCampaign {
-    targets: Vec<String>,
-    variants: Vec<WorkloadVariant>,
-    conditions: Vec<StackConditionKind>,
-    blocks: Option<u32>,
-    margin: f64,
-    control: bool,
-    balanced: bool,
-}
-
-impl ComparedCampaign {
-    fn of(args: &CompareArgs) -> Result<ComparedCampaign, CliError> {
-        let Some(file) = &args.campaign else {
-            return Ok(ComparedCampaign {
-                targets: args.targets.clone(),
-                variants: Vec::new(),
-                conditions: args.conditions.clone(),
-                blocks: args.blocks,
-                margin: args.margin,
-                control: !args.no_control,
-                balanced: false,
-            });
+impl CompareArgs {
+    /// The campaign of the command line, or of a file.
+    fn campaign(&self) -> Result<(Option<CampaignFile>, CampaignSpec), CliError> {
+        let (file, mut spec) = match &self.campaign {
+            None => (None, self.of_words()),
+            Some(path) => {
+                let (file, spec) = CampaignFile::read(path)?;
+                if spec.target.is_empty() && spec.build.is_some() {
+                    let path = path.display();
+                    let text = format!("campaign {path}: expected at least one [[target]]");
+                    return Err(CliError::invalid(text)
+                        .hint("its [build] is for plimsoll gate, which compares two builds"));
+                }
+                (Some(file), spec)
+            }
         };
-        let plan = CampaignPlan::read(file)?;
-        if plan.targets.is_empty() {
-            let text = format!(
-                "campaign {}: expected at least one [[target]]",
-                file.display()
-            );
-            return Err(CliError::invalid(text)
-                .hint("its [build] is for plimsoll gate, which compares two builds"));
+        if self.inject.repeat().is_some()
+            && spec.faults.inject.is_empty()
+            && !self.inject.is_asked()
+        {
+            return Err(CliError::invalid("--repeat needs --fault"));
         }
-        if args.closed_and_open && !plan.conditions.is_empty() {
-            let text = "--closed-and-open does not work with conditions: remove 'under' from the campaign file";
-            return Err(CliError::invalid(text));
-        }
-        Ok(ComparedCampaign {
-            targets: plan.targets,
-            variants: plan.workloads,
-            conditions: plan.conditions,
-            blocks: plan.blocks,
-            margin: plan.margin.unwrap_or(args.margin),
-            control: plan.control,
-            balanced: plan.order == CampaignOrder::Balanced,
-        })
+        spec.closed_and_open |= self.closed_and_open;
+        self.design.apply(&mut spec);
+        self.inject.apply(&mut spec);
+        self.timing.apply(&mut spec);
+        self.conditioning.apply(&mut spec);
+        self.shape.apply(&mut spec);
+        self.source.apply(&mut spec);
+        Ok((file, spec))
     }
 
-    /// How blocks are designed and end. A fault has a number of its own.
-    fn design(&self, args: &CompareArgs) -> Result<BlockDesignChoice, CliError> {
-        let given = args.timing.given(self.blocks, self.targets.len());
-        let choice = args.design.choice(&given)?;
-        if choice.design.is_some() && args.inject.is_asked() {
-            let text = "--effect and --stop do not work with --fault";
-            return Err(CliError::invalid(text).hint("give --blocks or --repeat instead"));
+    fn of_words(&self) -> CampaignSpec {
+        CampaignSpec {
+            blocks: self.blocks,
+            margin: self.margin,
+            control: !self.no_control,
+            order: CampaignOrder::Random,
+            under: self.conditions.clone(),
+            target: self.targets.iter().map(Into::into).collect(),
+            workload: self.workloads.iter().map(Into::into).collect(),
+            ..CampaignSpec::default()
         }
-        Ok(choice)
     }
 }
 
 pub(super) fn main(args: &CompareArgs) -> CliResult {
-    let asked = ComparedCampaign::of(args)?;
-    let policy = policy(asked.margin)?;
-    if asked.targets.len() < 2 && !asked.control {
-        let text = "compare --no-control needs at least two targets";
-        return Err(CliError::invalid(text).hint("give a second target"));
-    }
-    let design = asked.design(args)?;
-    let measured = measure(&MeasureOptions {
-        targets: &asked.targets,
-        workloads: &args.workloads,
-        control: asked.control,
-        blocks: args.inject.repeat().or(asked.blocks).unwrap_or(BLOCKS),
-        inject: args.inject.injections(&[], RATE)?,
-        conditions: args.inject.conditions(&asked.conditions),
-        load_line: None,
-        whole: false,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &args.source,
-        consent: DestroyConsent::of(&args.destroy),
-        policy,
-        design,
-        campaign: CampaignChoice {
-            variants: &asked.variants,
-            file: args.campaign.as_deref(),
-            balanced: asked.balanced,
-            closed_and_open: args.closed_and_open,
+    let (file, spec) = args.campaign()?;
+    let measured = measure(
+        &spec,
+        &RunAttempt {
+            source: &args.source,
+            consent: args.destroy.consent(),
+            file,
+            ..args.attempt.attempt(args.shape.trust())
         },
-        conditioning: args.conditioning.choice(),
-        output: args.output.as_deref(),
-        json: args.json,
-        dry_run: args.dry_run,
-        quiet: false,
-        ladder: &[],
-    })?;
+    )?;
     let results = match measured {
         ControlFlow::Continue(results) => results,
         ControlFlow::Break(code) => return Ok(code),

@@ -3,19 +3,15 @@
 //!
 //! Manual: `docs/failover.md`.
 
-use super::design::BlockDesignChoice;
-use super::inject::{FaultInjectionArgs, SessionFiles};
-use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, TrialTimingArgs, measure,
-};
+use super::inject::FaultInjectionArgs;
+use super::measure::{ClientLoadArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs, measure};
 use super::stack::StackOptionArgs;
-use plimsoll_console::failure::{CliError, CliResult};
-use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_console::failure::CliResult;
+use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units;
-use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_core::written::WrittenSize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// How often each fault is injected, where nobody says.
@@ -51,78 +47,57 @@ pub(super) struct FailoverArgs {
     workloads: Vec<String>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
-    /// Size of each read and write of the sessions.
-    #[arg(long = "block", default_value = "4k", value_parser = units::parse_size, value_name = "SIZE")]
-    block_bytes: u64,
-    /// Size of each session's file.
-    #[arg(long = "file-size", default_value = "16M", value_parser = units::parse_size, value_name = "SIZE")]
-    file_bytes: u64,
+    /// Size of each read and write of the sessions (default: 4k).
+    #[arg(long = "block", value_parser = units::parse_size, value_name = "SIZE")]
+    block_bytes: Option<u64>,
+    /// Size of each session's file (default: 16M).
+    #[arg(long = "file-size", value_parser = units::parse_size, value_name = "SIZE")]
+    file_bytes: Option<u64>,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    attempt: RunAttemptArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    ///
-    /// If DIR holds an interrupted run of the same systems, workloads and settings, that run is resumed.
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done, in which order; change nothing.
-    #[arg(long)]
-    dry_run: bool,
 }
 
 impl FailoverArgs {
-    fn files(&self) -> Result<SessionFiles, CliError> {
-        let block_bytes = u32::try_from(self.block_bytes)
-            .ok()
-            .filter(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes))
-            .ok_or_else(|| {
-                CliError::invalid("--block: expected a power of two from 4 KiB to 1 MiB")
-            })?;
-        if self.file_bytes < 16 * self.block_bytes {
-            return Err(CliError::invalid(
-                "--file-size: expected at least 16 blocks",
-            ));
+    fn campaign(&self) -> CampaignSpec {
+        let mut spec = CampaignSpec {
+            blocks: Some(REPEAT),
+            control: false,
+            order: CampaignOrder::Random,
+            target: self.stacks.iter().map(Into::into).collect(),
+            workload: self.workloads.iter().map(Into::into).collect(),
+            ..CampaignSpec::default()
+        };
+        self.inject.apply(&mut spec);
+        self.timing.apply(&mut spec);
+        self.shape.apply(&mut spec);
+        self.source.apply(&mut spec);
+        let faults = &mut spec.faults;
+        if faults.inject.is_empty() {
+            faults.inject.push(FaultKind::Kill.to_string());
         }
-        Ok(SessionFiles {
-            block_bytes,
-            file_bytes: self.file_bytes,
-        })
+        if faults.load.is_none() {
+            faults.rate.get_or_insert(RATE);
+        }
+        faults.block = self.block_bytes.map(WrittenSize);
+        faults.file_size = self.file_bytes.map(WrittenSize);
+        spec
     }
 }
 
 pub(super) fn main(args: &FailoverArgs) -> CliResult {
-    let files = args.files()?;
-    let mut inject = args.inject.injections(&[FaultKind::Kill], RATE)?;
-    inject.iter_mut().for_each(|one| files.apply(one));
-    let measured = measure(&MeasureOptions {
-        targets: &args.stacks,
-        workloads: &args.workloads,
-        control: false,
-        blocks: args.inject.repeat().unwrap_or(REPEAT),
-        inject,
-        conditions: Vec::new(),
-        load_line: None,
-        whole: false,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &args.source,
-        consent: DestroyConsent::of(&[]),
-        policy: VerdictPolicy::default(),
-        design: BlockDesignChoice::default(),
-        campaign: CampaignChoice::default(),
-        conditioning: ConditioningChoice::default(),
-        output: args.output.as_deref(),
-        json: args.json,
-        dry_run: args.dry_run,
-        quiet: false,
-        ladder: &[],
-    })?;
+    let measured = measure(
+        &args.campaign(),
+        &RunAttempt {
+            source: &args.source,
+            ..args.attempt.attempt(args.shape.trust())
+        },
+    )?;
     Ok(match measured {
         ControlFlow::Break(code) => code,
         ControlFlow::Continue(_) => ExitCode::SUCCESS,

@@ -1,39 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll fit-for`: whether storage fits a use, by what is published of the use's needs.
 
-use super::design::BlockDesignChoice;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, TrialTimingArgs, measure,
-    policy,
+    ClientLoadArgs, DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_classics::{REQUIREMENTS, RequirementDefinition};
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_console::terminal;
+use plimsoll_core::campaign::{CampaignLoadLine, CampaignOrder, CampaignSpec};
 use plimsoll_core::event::RunFolderContents;
-use plimsoll_core::load_line::{LoadLineGoal, LoadLineRequirement, LoadLineSlo};
-use plimsoll_core::units::Nanos;
-use plimsoll_run::campaign::{DestroyConsent, load_line_seconds};
+use plimsoll_core::load_line::LoadLineRequirement;
 use plimsoll_stats::load_line::{LoadLineFit, arm_load_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// How long the load must be held, where nobody says.
-const SUSTAINED: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// A stay has ten parts of a whole number of seconds.
-const SUSTAINED_MIN: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Trials near the line take a tenth of a stay, and at least so long; those that locate it half of that.
-const TRIAL_MIN: Nanos = Nanos(8 * Nanos::SECOND.0);
-const SHORT_MIN: Nanos = Nanos(4 * Nanos::SECOND.0);
-/// Most time of all trials of a target, where nobody says: so many stays.
-const BUDGET_STAYS: u64 = 12;
-/// Share of --budget that is for trials; the rest is for what lies between them.
-const BUDGET_SHARE: f64 = 0.8;
-/// Load lines within this fraction of each other are equivalent.
-const MARGIN: f64 = 0.05;
 
 /// Find whether storage fits a use, and how much head-room it has.
 ///
@@ -64,8 +46,8 @@ pub(super) struct FitForArgs {
     #[arg(long, conflicts_with_all = ["requirement", "targets"])]
     list: bool,
     /// Limit in place of the published ones: `fdatasync p99 < 5ms`. May be repeated; all must hold.
-    #[arg(long = "slo", value_name = "LIMIT")]
-    limits: Vec<LoadLineSlo>,
+    #[arg(long = "slo", value_parser = super::loadline::limit, value_name = "LIMIT")]
+    limits: Vec<String>,
     /// Smallest multiple of the load to try; below 1.
     #[arg(long, default_value_t = 0.25, value_name = "MULTIPLE")]
     from: f64,
@@ -78,104 +60,53 @@ pub(super) struct FitForArgs {
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    attempt: RunAttemptArgs,
+    #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Allow block devices among the targets to be overwritten.
-    ///
-    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
-    /// must be named again: --destroy=/dev/sdx.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
-    destroy: Vec<String>,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    ///
-    /// If DIR holds an interrupted run of the same systems, workloads and settings, that run is resumed.
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done; change nothing.
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    destroy: DestroyArgs,
 }
 
 impl FitForArgs {
-    fn goal(
-        &self,
-        (found, mut need): (&RequirementDefinition, LoadLineRequirement),
-    ) -> Result<LoadLineGoal, CliError> {
-        if !(self.from > 0.0 && self.from < 1.0 && self.to > 1.0 && self.to.is_finite()) {
-            return Err(CliError::invalid(format!(
-                "invalid values '{}' for --from and '{}' for --to: expected a positive number below 1 and \
-                 one above 1",
-                self.from, self.to
-            )));
-        }
-        let sustained = self.timing.length().unwrap_or(SUSTAINED);
-        if sustained < SUSTAINED_MIN {
-            return Err(CliError::invalid(format!(
-                "invalid value '{sustained}' for --for: expected at least 10 s"
-            )));
-        }
-        let part = load_line_seconds(Nanos(sustained.0 / 10));
-        let sustained = Nanos(10 * part.0);
-        let targets = self.targets.len().max(1) as f64;
-        let budget = match self.timing.budget() {
-            None => Nanos(BUDGET_STAYS * sustained.0),
-            Some(all) => Nanos::from_secs_f64(BUDGET_SHARE * all.as_secs_f64() / targets),
+    fn campaign(&self) -> CampaignSpec {
+        let requirement = self.requirement.clone().unwrap_or_default();
+        let mut spec = CampaignSpec {
+            control: false,
+            order: CampaignOrder::Random,
+            target: self.targets.iter().map(Into::into).collect(),
+            workload: vec![(&requirement).into()],
+            load_line: Some(CampaignLoadLine {
+                limits: self.limits.clone(),
+                from: self.from,
+                to: self.to,
+                width: self.width,
+                budget: None,
+                costs: BTreeMap::new(),
+                requirement: Some(requirement),
+            }),
+            ..CampaignSpec::default()
         };
-        need.has_own_limits = !self.limits.is_empty();
-        Ok(LoadLineGoal {
-            limits: match need.has_own_limits {
-                true => self.limits.clone(),
-                false => found.slos(),
-            },
-            smallest: self.from,
-            largest: self.to,
-            width: self.width,
-            short: load_line_seconds(Nanos(part.0 / 2)).max(SHORT_MIN),
-            trial: part.max(TRIAL_MIN),
-            sustained,
-            budget,
-            costs: BTreeMap::new(),
-            requirement: Some(need),
-        })
+        self.timing.apply(&mut spec);
+        self.shape.apply(&mut spec);
+        self.source.apply(&mut spec);
+        spec
     }
 }
 
 pub(super) fn main(args: &FitForArgs) -> CliResult {
     if args.list {
-        return list(args.json);
+        return list(args.attempt.json);
     }
-    let text = args.requirement.clone().unwrap_or_default();
-    let found = plimsoll_classics::find_requirement(&text).map_err(|error| {
-        CliError::invalid(error).hint("plimsoll fit-for --list tells all, with their settings")
-    })?;
-    let goal = args.goal(found)?;
-    let measured = measure(&MeasureOptions {
-        targets: &args.targets,
-        workloads: &[text],
-        control: false,
-        blocks: 1,
-        inject: Vec::new(),
-        conditions: Vec::new(),
-        load_line: Some(goal),
-        design: BlockDesignChoice::default(),
-        whole: false,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &args.source,
-        consent: DestroyConsent::of(&args.destroy),
-        campaign: CampaignChoice::default(),
-        policy: policy(MARGIN)?,
-        conditioning: ConditioningChoice::default(),
-        output: args.output.as_deref(),
-        json: args.json,
-        quiet: false,
-        dry_run: args.dry_run,
-        ladder: &[],
-    })?;
+    let measured = measure(
+        &args.campaign(),
+        &RunAttempt {
+            source: &args.source,
+            consent: args.destroy.consent(),
+            ..args.attempt.attempt(args.shape.trust())
+        },
+    )?;
     match measured {
         ControlFlow::Break(code) => Ok(code),
         ControlFlow::Continue(results) => Ok(exit_code(&results)),
@@ -183,7 +114,7 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
 }
 
 /// That of the worst verdict.
-fn exit_code(results: &RunFolderContents) -> ExitCode {
+pub(super) fn exit_code(results: &RunFolderContents) -> ExitCode {
     let lines = arm_load_lines(&results.manifest, &results.trials);
     match lines.iter().map(LoadLineFit::of).max() {
         Some(LoadLineFit::Fits) => ExitCode::SUCCESS,

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll gate`: whether a candidate is worse than its reference, for continuous integration.
 
-use super::design::{BlockDesignArgs, BlockDesignChoice};
 use super::loadline::fraction;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, asked,
-    measure, policy,
+    ConditioningArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs, asked, measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_console::terminal;
-use plimsoll_core::campaign_file::{CampaignBuild, CampaignOrder};
-use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::campaign::{CampaignBuild, CampaignDesign, CampaignSpec};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::gate::{GateOutcome, GateVerdict};
 use plimsoll_core::units::Nanos;
-use plimsoll_run::campaign::{DestroyConsent, commands_of};
-use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
+use plimsoll_core::written::WrittenTime;
+use plimsoll_run::campaign::{WorkloadRequest, commands_of};
+use plimsoll_run::campaign_file::{CampaignFile, WorkloadVariant, refuse_problems};
 use plimsoll_run::gate::{GateBuild, GateWorkshop};
 use plimsoll_stats::compare_all;
 use plimsoll_stats::gate::{gate_confidence, gate_rows, gate_verdict};
@@ -31,8 +29,6 @@ const CAMPAIGN: &str = "gate.toml";
 const DIRECTORY: &str = "plimsoll-gate";
 /// No trial starts after, where nobody says.
 const BUDGET: Nanos = Nanos(20 * 60 * Nanos::SECOND.0);
-/// Most blocks of workloads that end by themselves, where nobody says.
-const BLOCKS_MOST: u32 = 40;
 
 /// Say whether a candidate is worse than its reference: regression, no regression, or cannot tell.
 ///
@@ -73,6 +69,8 @@ pub(super) struct GateArgs {
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    attempt: RunAttemptArgs,
+    #[command(flatten)]
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
@@ -88,142 +86,106 @@ pub(super) struct GateArgs {
     /// Overwrite the files of --markdown and --junit.
     #[arg(long)]
     force: bool,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the outcome as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done, in which order; build and change nothing.
-    #[arg(long)]
-    dry_run: bool,
 }
 
-/// Plan of a gate, from the command line or a campaign file.
-struct GatePlan {
-    /// The campaign file.
-    file: Option<PathBuf>,
-    variants: Vec<WorkloadVariant>,
-    build: Option<CampaignBuild>,
-    balanced: bool,
-    blocks: Option<u32>,
-}
-
-impl GatePlan {
-    fn of(args: &GateArgs) -> Result<GatePlan, CliError> {
-        if !args.workloads.is_empty() {
-            return Ok(GatePlan {
-                file: None,
-                variants: Vec::new(),
-                build: None,
-                balanced: true,
-                blocks: args.blocks,
-            });
+impl GateArgs {
+    /// The campaign without its systems: workloads of the command line, or a file.
+    fn workloads(&self) -> Result<(Option<CampaignFile>, CampaignSpec), CliError> {
+        if !self.workloads.is_empty() {
+            let spec = CampaignSpec {
+                workload: self.workloads.iter().map(Into::into).collect(),
+                ..CampaignSpec::default()
+            };
+            return Ok((None, spec));
         }
-        let file = args.campaign.as_deref().unwrap_or(Path::new(CAMPAIGN));
-        if args.campaign.is_none() && !file.exists() {
+        let path = self.campaign.as_deref().unwrap_or(Path::new(CAMPAIGN));
+        if self.campaign.is_none() && !path.exists() {
             let text = format!("gate without workloads: there is no {CAMPAIGN} here");
             let hint = "give -w WORKLOAD or --campaign FILE; docs/ci.md shows a file";
             return Err(CliError::usage(text).hint(hint));
         }
-        let plan = CampaignPlan::read(file)?;
-        if !plan.targets.is_empty() || !plan.conditions.is_empty() {
+        let (file, spec) = CampaignFile::read(path)?;
+        if !spec.target.is_empty() || !spec.under.is_empty() {
             let text = format!(
                 "campaign {}: a gate has its systems from --candidate and --against, and no conditions",
-                file.display()
+                path.display()
             );
             return Err(CliError::invalid(text).hint("remove [[target]] and 'under'"));
         }
-        Ok(GatePlan {
-            file: Some(file.into()),
-            variants: plan.workloads,
-            build: plan.build,
-            balanced: plan.order == CampaignOrder::Balanced,
-            blocks: args.blocks.or(plan.blocks),
-        })
+        Ok((Some(file), spec))
     }
 
     /// Refuses a build, and what is measured of it, by a file that is not trusted.
-    fn check_build(&self, args: &GateArgs) -> Result<(), CliError> {
-        let (Some(file), Some(build)) = (&self.file, &self.build) else {
+    fn check_build(&self, file: &CampaignFile, spec: &CampaignSpec) -> Result<(), CliError> {
+        let Some(build) = &spec.build else {
             return Ok(());
         };
-        // Workloads that cannot be read yet are checked again before they are started.
-        let read = self.variants.iter();
-        let read = read.filter_map(|one| asked(&one.text, None, args.shape.trust()).ok());
+        refuse_problems(&spec.problems(), &|problem| file.words(problem))?;
         let build = std::iter::once(build.command.clone());
-        let starts = build.chain(read.flat_map(|one| commands_of(&one)));
-        let starts: Vec<String> = starts.collect();
-        args.shape.trust().check(file, &starts, args.dry_run)
+        let read = self.read(spec);
+        let starts: Vec<String> = build.chain(read.iter().flat_map(commands_of)).collect();
+        let trust = self.shape.trust();
+        trust.check(&file.path, &starts, self.attempt.dry_run)
     }
 
-    /// How many workloads, and whether one of them is over when its work is done.
-    fn shape(&self, args: &GateArgs) -> (usize, bool) {
-        let texts = args
-            .workloads
-            .iter()
-            .chain(self.variants.iter().map(|one| &one.text));
-        // Workloads that cannot be read are refused, with their place, when they are to be played.
-        let ends = texts.clone().any(|text| {
-            asked(text, None, args.shape.trust())
-                .is_ok_and(|one| one.workload.ends_by_itself() || one.workload.metric().is_none())
-        });
-        (texts.count(), ends)
+    /// The workloads that can be read; the others are refused, with their place, when they are to be played.
+    fn read(&self, spec: &CampaignSpec) -> Vec<WorkloadRequest> {
+        let variants = WorkloadVariant::all(spec);
+        let read = variants.iter();
+        read.filter_map(|one| asked(&one.text, None, self.shape.trust()).ok())
+            .collect()
+    }
+
+    /// The campaign of these systems.
+    fn campaign(&self, found: CampaignSpec, systems: &[GateBuild; 2]) -> CampaignSpec {
+        let read = self.read(&found);
+        let ends_by_itself = |one: &WorkloadRequest| {
+            one.workload.ends_by_itself() || one.workload.metric().is_none()
+        };
+        let names = [&systems[0], &systems[1]].map(|one| one.directory.display().to_string());
+        let mut spec = CampaignSpec {
+            blocks: self.blocks.or(found.blocks),
+            margin: Some(self.effect),
+            confidence: Some(gate_confidence(found.workloads())),
+            control: true,
+            design: Some(CampaignDesign {
+                effect: Some(self.effect),
+                budget: Some(WrittenTime(BUDGET)),
+                pilot: !read.iter().any(ends_by_itself),
+                ..CampaignDesign::default()
+            }),
+            target: names.iter().map(Into::into).collect(),
+            build: None,
+            ..found
+        };
+        self.timing.apply(&mut spec);
+        self.conditioning.apply(&mut spec);
+        self.shape.apply(&mut spec);
+        spec
     }
 }
 
 pub(super) fn main(args: &GateArgs) -> CliResult {
-    let plan = GatePlan::of(args)?;
+    let (file, found) = args.workloads()?;
     for file in args.markdown.iter().chain(&args.junit) {
         plimsoll_console::output::check_output(file, args.force)?;
     }
-    plan.check_build(args)?;
-    let systems = match &plan.build {
+    if let Some(file) = &file {
+        args.check_build(file, &found)?;
+    }
+    let systems = match &found.build {
         None => targets(args)?,
-        Some(build) if args.dry_run => return Ok(show(args, build)),
+        Some(build) if args.attempt.dry_run => return Ok(show(args, build)),
         Some(build) => builds(args, build)?,
     };
-    let (count, ends_by_itself) = plan.shape(args);
-    let budget = args.timing.budget().or(Some(BUDGET));
-    let seed = args.timing.given_seed();
-    let timing = args.timing.of_part(args.timing.length(), budget, seed);
-    let given = timing.given(plan.blocks, systems.len());
-    let design = match ends_by_itself {
-        true => BlockDesignChoice::stages(args.effect, &given),
-        false => BlockDesignArgs::two_stages(args.effect).choice(&given)?,
-    };
-    let named = [&systems[0], &systems[1]].map(|one| one.directory.display().to_string());
-    let measured = measure(&MeasureOptions {
-        targets: &named,
-        workloads: &args.workloads,
-        control: true,
-        blocks: plan.blocks.unwrap_or(BLOCKS_MOST),
-        inject: Vec::new(),
-        conditions: Vec::new(),
-        load_line: None,
-        whole: false,
-        timing: &timing,
-        shape: &args.shape,
-        source: &ClientLoadArgs::HERE,
-        consent: DestroyConsent::of(&[]),
-        policy: VerdictPolicy {
-            confidence: gate_confidence(count),
-            ..policy(args.effect)?
+    let measured = measure(
+        &args.campaign(found, &systems),
+        &RunAttempt {
+            quiet: args.attempt.json,
+            file,
+            ..args.attempt.attempt(args.shape.trust())
         },
-        design,
-        campaign: CampaignChoice {
-            variants: &plan.variants,
-            file: plan.file.as_deref(),
-            balanced: plan.balanced,
-            closed_and_open: false,
-        },
-        conditioning: args.conditioning.choice(),
-        output: args.output.as_deref(),
-        json: args.json,
-        dry_run: args.dry_run,
-        quiet: args.json,
-        ladder: &[],
-    })?;
+    )?;
     match measured {
         ControlFlow::Continue(results) => concluded(args, &results, &systems),
         ControlFlow::Break(code) => Ok(code),
@@ -304,7 +266,7 @@ fn concluded(
     write(&args.junit, &|| {
         plimsoll_report::gate_junit(results, &outcome)
     })?;
-    match args.json {
+    match args.attempt.json {
         true => terminal::print_json(&serde_json::json!(outcome)),
         false => terminal::print(plimsoll_report::gate_text(&outcome).trim_end()),
     }

@@ -247,7 +247,7 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
     }
 }

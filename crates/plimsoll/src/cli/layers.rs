@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
-use super::compare::BLOCKS;
 use super::design::{BLOCKS_RANGE, BlockDesignArgs};
-use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
-    policy,
-};
+use super::measure::{ConditioningArgs, RunAttemptArgs, TrialTimingArgs, measure};
 use super::stack::StackOptionArgs;
 use plimsoll_console::failure::{CliError, CliResult};
+use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::plan::StackSpec;
 use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
-use plimsoll_run::campaign::DestroyConsent;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measure what each layer of a stack costs.
@@ -42,22 +37,15 @@ pub(super) struct LayersArgs {
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    attempt: RunAttemptArgs,
+    #[command(flatten)]
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     /// Equivalence margin: layers within this fraction of each other are equivalent. Fixed before
     /// the first block.
-    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
-    margin: f64,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done, in which order; change nothing.
-    #[arg(long)]
-    dry_run: bool,
+    #[arg(long, value_name = "FRACTION")]
+    margin: Option<f64>,
 }
 
 /// The rungs of a stack: those of its base, then one for each layer.
@@ -78,7 +66,6 @@ fn rungs(choice: &StackConfig) -> Vec<StackLadderRung> {
 }
 
 pub(super) fn main(args: &LayersArgs) -> CliResult {
-    let policy = policy(args.margin)?;
     let choice = StackConfig::parse(&args.stack).map_err(CliError::invalid)?;
     let rungs = rungs(&choice);
     if rungs.len() < 2 {
@@ -87,33 +74,20 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
             args.stack
         )));
     }
-    let given = args.timing.given(args.blocks, rungs.len());
-    let design = args.design.choice(&given)?;
-    let targets: Vec<String> = rungs.iter().map(|rung| rung.stack.clone()).collect();
-    let ladder: Vec<String> = rungs.into_iter().map(|rung| rung.adds).collect();
-    let measured = measure(&MeasureOptions {
-        targets: &targets,
-        workloads: &args.workloads,
-        control: true,
-        blocks: args.blocks.unwrap_or(BLOCKS),
-        inject: Vec::new(),
-        conditions: Vec::new(),
-        load_line: None,
-        whole: false,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &ClientLoadArgs::HERE,
-        consent: DestroyConsent::of(&[]),
-        policy,
-        design,
-        campaign: CampaignChoice::default(),
-        conditioning: args.conditioning.choice(),
-        output: args.output.as_deref(),
-        json: args.json,
-        dry_run: args.dry_run,
-        quiet: false,
-        ladder: &ladder,
-    })?;
+    let mut spec = CampaignSpec {
+        blocks: args.blocks,
+        margin: args.margin,
+        order: CampaignOrder::Random,
+        ladder: rungs.iter().map(|rung| rung.adds.clone()).collect(),
+        target: rungs.iter().map(|rung| (&rung.stack).into()).collect(),
+        workload: args.workloads.iter().map(Into::into).collect(),
+        ..CampaignSpec::default()
+    };
+    args.design.apply(&mut spec);
+    args.timing.apply(&mut spec);
+    args.conditioning.apply(&mut spec);
+    args.shape.apply(&mut spec);
+    let measured = measure(&spec, &args.attempt.attempt(args.shape.trust()))?;
     Ok(match measured {
         ControlFlow::Break(code) => code,
         ControlFlow::Continue(_) => ExitCode::SUCCESS,

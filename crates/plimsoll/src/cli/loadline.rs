@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll loadline`: how many times a workload each system carries within limits.
 
-use super::design::BlockDesignChoice;
 use super::inject::condition;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, PreconditionArgs, TrialTimingArgs, measure,
-    policy,
+    ClientLoadArgs, DestroyArgs, PreconditionArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
+    measure,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
-use plimsoll_core::failover::{StackCondition, StackConditionKind};
-use plimsoll_core::load_line::{LoadLineGoal, LoadLineSlo};
+use plimsoll_console::failure::{CliExitCode, CliResult};
+use plimsoll_core::campaign::{CampaignFaults, CampaignLoadLine, CampaignOrder, CampaignSpec};
+use plimsoll_core::load_line::LoadLineSlo;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_run::campaign::{DestroyConsent, load_line_seconds};
+use plimsoll_core::written::WrittenTime;
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// How long a multiple must be held, where nobody says.
-const SUSTAINED: Nanos = Nanos(600 * Nanos::SECOND.0);
-/// A stay has ten parts of a whole number of seconds.
-const SUSTAINED_MIN: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Trials near the line take a tenth of a stay, within these bounds, and those that locate it a quarter of
-/// that.
-const TRIAL: (u64, u64) = (8, 60);
-const SHORT: (u64, u64) = (4, 15);
-/// Most time of all trials of a search, where nobody says: so many stays.
-const BUDGET_STAYS: u64 = 24;
-/// Share of --budget that is for trials; the rest is for what lies between them.
-const BUDGET_SHARE: f64 = 0.8;
 
 /// Find how many times a workload each system carries within limits on its response times.
 ///
@@ -59,13 +43,13 @@ pub(super) struct LoadLineArgs {
     ///
     /// p1 to p99.9999, median or mean of the response times, or `errors` (`errors < 0.1%`), of all
     /// operations or of one kind (`read p99 < 5ms`). That the backlog must not grow is always a limit.
-    #[arg(long = "slo", required = true, value_name = "LIMIT")]
-    limits: Vec<LoadLineSlo>,
+    #[arg(long = "slo", required = true, value_parser = limit, value_name = "LIMIT")]
+    limits: Vec<String>,
     /// Smallest multiple to try; of clients at least 1.
-    #[arg(long, default_value_t = 0.02, value_name = "MULTIPLE")]
+    #[arg(long, default_value_t = CampaignLoadLine::SMALLEST, value_name = "MULTIPLE")]
     from: f64,
     /// Largest multiple to try.
-    #[arg(long, default_value_t = 50.0, value_name = "MULTIPLE")]
+    #[arg(long, default_value_t = CampaignLoadLine::LARGEST, value_name = "MULTIPLE")]
     to: f64,
     /// End a search when its confidence interval is this narrow.
     #[arg(long, default_value = "5%", value_parser = fraction, value_name = "FRACTION")]
@@ -78,50 +62,38 @@ pub(super) struct LoadLineArgs {
     /// server is killed), rebuild, scrub, full (to 90 %), slow, delay, loss, disk-slow. Targets must be
     /// stacks.
     #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition)]
-    conditions: Vec<StackConditionKind>,
+    conditions: Vec<String>,
     /// Server that has the fault of --under (default: another one in each trial).
-    #[arg(long, value_name = "SERVER", requires = "conditions")]
+    #[arg(long, value_name = "SERVER")]
     victim: Option<String>,
-    /// Wait at most TIME for a system to answer again after the fault of --under.
-    #[arg(long, default_value = "120s", value_parser = units::parse_duration, value_name = "TIME")]
-    recovery_timeout: Nanos,
+    /// Wait at most TIME for a system to answer again after the fault of --under (default: 120s).
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    recovery_timeout: Option<Nanos>,
     /// Search the first target twice: the A/A control.
     #[arg(long)]
     control: bool,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    attempt: RunAttemptArgs,
+    #[command(flatten)]
     precondition: PreconditionArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Allow block devices among the targets to be overwritten.
-    ///
-    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
-    /// must be named again: --destroy=/dev/sdx.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
-    destroy: Vec<String>,
-    /// Equivalence margin: load lines within this fraction of each other are equivalent.
-    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
-    margin: f64,
+    #[command(flatten)]
+    destroy: DestroyArgs,
+    /// Equivalence margin: load lines within this fraction of each other are equivalent
+    /// (default: 0.05).
+    #[arg(long, value_name = "FRACTION")]
+    margin: Option<f64>,
     /// Exit with an error code when there is such a verdict.
     ///
     /// `inconclusive` exits with 11: nothing is known of a load line, or other programs took so much of
     /// the machine that they decided.
     #[arg(long, value_name = "VERDICT", value_parser = ["inconclusive"])]
     fail_on: Option<String>,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    ///
-    /// If DIR holds an interrupted run of the same systems, workloads and settings, that run is resumed.
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done; change nothing.
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// `5%` or `0.05`.
@@ -142,96 +114,53 @@ fn cost(text: &str) -> Result<(String, f64), String> {
     }
 }
 
+/// A limit, as it is written.
+pub(super) fn limit(text: &str) -> Result<String, String> {
+    text.parse::<LoadLineSlo>().map(|_| text.to_owned())
+}
+
 impl LoadLineArgs {
-    fn goal(&self) -> Result<LoadLineGoal, CliError> {
-        if !(self.from > 0.0 && self.from < self.to && self.to.is_finite()) {
-            return Err(CliError::invalid(format!(
-                "invalid values '{}' for --from and '{}' for --to: expected two positive numbers, the \
-                 smaller first",
-                self.from, self.to
-            )));
-        }
-        let sustained = self.timing.length().unwrap_or(SUSTAINED);
-        if sustained < SUSTAINED_MIN {
-            return Err(CliError::invalid(format!(
-                "invalid value '{sustained}' for --for: expected at least 10 s"
-            )));
-        }
-        let part = load_line_seconds(Nanos(sustained.0 / 10));
-        let seconds =
-            |time: u64, (least, most): (u64, u64)| Nanos(time.clamp(least, most) * Nanos::SECOND.0);
-        let part_s = part.0 / Nanos::SECOND.0;
-        Ok(LoadLineGoal {
-            limits: self.limits.clone(),
-            smallest: self.from,
-            largest: self.to,
-            width: self.width,
-            short: seconds(part_s / 4, SHORT),
-            trial: seconds(part_s, TRIAL),
-            sustained: Nanos(10 * part.0),
-            budget: self.budget(10 * part.0),
-            costs: self.costs()?,
-            requirement: None,
-        })
-    }
-
-    /// Most time of all trials of one search.
-    fn budget(&self, sustained_ns: u64) -> Nanos {
-        let conditions = self.conditions.len().max(1);
-        let arms = self.targets.len() + usize::from(self.control);
-        let searches = (arms * self.workloads.len() * conditions).max(1) as f64;
-        match self.timing.budget() {
-            None => Nanos(BUDGET_STAYS * sustained_ns),
-            Some(all) => Nanos::from_secs_f64(BUDGET_SHARE * all.as_secs_f64() / searches),
-        }
-    }
-
-    fn costs(&self) -> Result<BTreeMap<String, f64>, CliError> {
-        let unknown = self
-            .costs
-            .iter()
-            .find(|(target, _)| !self.targets.contains(target));
-        match unknown {
-            Some((target, _)) => Err(CliError::invalid(format!(
-                "invalid value '{target}' for --cost: expected one of the targets: {}",
-                self.targets.join(", ")
-            ))),
-            None => Ok(self.costs.iter().cloned().collect()),
-        }
-    }
-
-    fn conditions(&self) -> Vec<StackCondition> {
-        let victim = self.victim.as_deref();
-        super::inject::conditions(&self.conditions, victim, self.recovery_timeout)
+    fn campaign(&self) -> CampaignSpec {
+        let mut spec = CampaignSpec {
+            margin: self.margin,
+            control: self.control,
+            order: CampaignOrder::Random,
+            under: self.conditions.clone(),
+            load_line: Some(CampaignLoadLine {
+                limits: self.limits.clone(),
+                from: self.from,
+                to: self.to,
+                width: self.width,
+                budget: None,
+                costs: self.costs.iter().cloned().collect(),
+                requirement: None,
+            }),
+            faults: CampaignFaults {
+                victim: self.victim.clone(),
+                recovery_timeout: self.recovery_timeout.map(WrittenTime),
+                ..CampaignFaults::default()
+            },
+            target: self.targets.iter().map(Into::into).collect(),
+            workload: self.workloads.iter().map(Into::into).collect(),
+            ..CampaignSpec::default()
+        };
+        self.timing.apply(&mut spec);
+        self.precondition.apply(&mut spec);
+        self.shape.apply(&mut spec);
+        self.source.apply(&mut spec);
+        spec
     }
 }
 
 pub(super) fn main(args: &LoadLineArgs) -> CliResult {
-    let policy = policy(args.margin)?;
-    let goal = args.goal()?;
-    let measured = measure(&MeasureOptions {
-        targets: &args.targets,
-        workloads: &args.workloads,
-        control: args.control,
-        blocks: 1,
-        inject: Vec::new(),
-        conditions: args.conditions(),
-        load_line: Some(goal),
-        design: BlockDesignChoice::default(),
-        campaign: CampaignChoice::default(),
-        whole: false,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &args.source,
-        consent: DestroyConsent::of(&args.destroy),
-        policy,
-        conditioning: args.precondition.choice(),
-        output: args.output.as_deref(),
-        json: args.json,
-        quiet: false,
-        dry_run: args.dry_run,
-        ladder: &[],
-    })?;
+    let measured = measure(
+        &args.campaign(),
+        &RunAttempt {
+            source: &args.source,
+            consent: args.destroy.consent(),
+            ..args.attempt.attempt(args.shape.trust())
+        },
+    )?;
     let results = match measured {
         ControlFlow::Break(code) => return Ok(code),
         ControlFlow::Continue(results) => results,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
-use super::design::BlockDesignChoice;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
+    ClientLoadArgs, ConditioningArgs, DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
+    drawn_seed, enter_directory, kept, measure,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_console::failure::{CliExitCode, CliResult};
-use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
+use plimsoll_core::rng::Seed;
+use plimsoll_run::campaign_file::CampaignFile;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run one workload on one target and report the results.
 ///
@@ -24,6 +25,9 @@ use std::path::PathBuf;
 /// of a stack, `null` (discards everything: measures plimsoll itself) or `sim` (a simulated disk in
 /// virtual time).
 ///
+/// Instead of both, a campaign file is carried out, as --save of the measuring commands writes it, or the
+/// campaign of a run folder: one that was interrupted goes on. Options that are given are stronger.
+///
 /// With --trace-ops nothing is run: the operations of the workload are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -31,42 +35,31 @@ use std::path::PathBuf;
   plimsoll run 'bonnie++ -s 4g -n 16 -r 0' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
   plimsoll run nas.toml sim --full-replay
+  plimsoll run campaign.toml -o results/monday
   plimsoll run varmail,nthreads=1 --trace-ops 13")]
 pub(super) struct RunArgs {
-    /// Workload to run.
+    /// Workload to run, or a campaign file or run folder.
     workload: String,
-    /// Target to run it on. Optional, and not touched, with --trace-ops.
-    #[arg(required_unless_present_any = ["trace_ops", "trace_issues"])]
+    /// Target to run it on. Of a campaign, and with --trace-ops, there is none.
     target: Option<String>,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    attempt: RunAttemptArgs,
     #[command(flatten)]
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Allow block devices among the targets to be overwritten.
-    ///
-    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
-    /// must be named again: --destroy=/dev/sdx.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
-    destroy: Vec<String>,
+    #[command(flatten)]
+    destroy: DestroyArgs,
     /// Play the whole recording instead of a sample of it.
     ///
     /// By default a run that is shorter than the recording plays one-second slices of counters, or
     /// a stretch of requests.
     #[arg(long, conflicts_with = "length")]
     full_replay: bool,
-    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be done; change nothing.
-    #[arg(long)]
-    dry_run: bool,
     /// Print the first N operations of one worker, and run nothing.
     ///
     /// Each with the phase of a series, kind, file, offset and bytes, in order; of a series N of
@@ -93,54 +86,95 @@ pub(super) struct RunArgs {
 /// Most operations that are traced: they are kept until all are known.
 const COUNT_MAX: i64 = 10_000_000;
 
+impl RunArgs {
+    /// One trial of the workload on the target.
+    fn one_trial(&self, target: &String) -> CampaignSpec {
+        CampaignSpec {
+            blocks: Some(1),
+            control: false,
+            order: CampaignOrder::Random,
+            target: vec![target.into()],
+            workload: vec![(&self.workload).into()],
+            ..CampaignSpec::default()
+        }
+    }
+
+    /// The campaign of a file or of a run folder, in whose directory this program is then.
+    fn of_file(&self) -> Result<(CampaignFile, CampaignSpec), CliError> {
+        let path = &kept(Path::new(&self.workload));
+        let (file, spec) = match (path.is_dir(), CampaignFile::is_one(path)) {
+            (true, _) => CampaignFile::of_run(path)?,
+            (_, true) => CampaignFile::read(path)?,
+            _ => {
+                let text = format!("run {}: no target is given", self.workload);
+                let hint = "only a campaign file or a run folder has its own targets";
+                return Err(CliError::usage(text).hint(hint));
+            }
+        };
+        enter_directory(&spec)?;
+        Ok((file, spec))
+    }
+
+    /// Where the run goes: one that was interrupted goes on in its folder.
+    fn folder(&self) -> Option<PathBuf> {
+        let own = Path::new(&self.workload);
+        let own =
+            self.target.is_none() && plimsoll_archive::open(own).is_ok_and(|run| !run.complete);
+        let given = self.attempt.output.as_deref();
+        given.or(own.then_some(Path::new(&self.workload))).map(kept)
+    }
+}
+
 pub(super) fn main(args: &RunArgs) -> CliResult {
     if let Some(count) = args.trace_ops {
         let who = (args.group, args.worker);
-        return super::trace_ops::print(&args.workload, who, args.timing.seed(), count, args.json);
+        let seed = Seed(args.timing.seed().unwrap_or_else(drawn_seed));
+        return super::trace_ops::print(&args.workload, who, seed, count, args.attempt.json);
     }
     if let Some(count) = args.trace_issues {
-        return super::trace_ops::print_issues(
-            &args.workload,
-            args.timing.seed(),
-            count,
-            args.json,
-        );
+        let seed = Seed(args.timing.seed().unwrap_or_else(drawn_seed));
+        return super::trace_ops::print_issues(&args.workload, seed, count, args.attempt.json);
     }
-    let measured = measure(&MeasureOptions {
-        targets: args.target.as_slice(),
-        workloads: std::slice::from_ref(&args.workload),
-        control: false,
-        blocks: 1,
-        inject: Vec::new(),
-        conditions: Vec::new(),
-        load_line: None,
-        whole: args.full_replay,
-        timing: &args.timing,
-        shape: &args.shape,
-        source: &args.source,
-        consent: DestroyConsent::of(&args.destroy),
-        policy: VerdictPolicy::default(),
-        design: BlockDesignChoice::default(),
-        campaign: CampaignChoice::default(),
-        conditioning: args.conditioning.choice(),
-        output: args.output.as_deref(),
-        json: args.json,
-        dry_run: args.dry_run,
-        quiet: false,
-        ladder: &[],
-    })?;
+    let output = args.folder();
+    let trust = match &args.target {
+        Some(_) => args.shape.trust().clone(),
+        None => args.shape.trust().kept(),
+    };
+    let (file, mut spec) = match &args.target {
+        Some(target) => (None, args.one_trial(target)),
+        None => {
+            let (file, spec) = args.of_file()?;
+            (Some(file), spec)
+        }
+    };
+    args.timing.apply(&mut spec);
+    args.conditioning.apply(&mut spec);
+    args.shape.apply(&mut spec);
+    args.source.apply(&mut spec);
+    spec.trial.full_replay |= args.full_replay;
+    let measured = measure(
+        &spec,
+        &RunAttempt {
+            output,
+            source: &args.source,
+            consent: args.destroy.consent(),
+            file,
+            ..args.attempt.attempt(&trust)
+        },
+    )?;
     let results = match measured {
         ControlFlow::Continue(results) => results,
         ControlFlow::Break(code) => return Ok(code),
     };
-    let missed = results
-        .trials
-        .iter()
-        .flat_map(|trial| &trial.fidelity)
-        .any(|line| !line.passed());
-    if missed {
-        super::done(CliExitCode::Gate)
-    } else {
-        Ok(std::process::ExitCode::SUCCESS)
+    if spec
+        .load_line
+        .is_some_and(|line| line.requirement.is_some())
+    {
+        return Ok(super::fit_for::exit_code(&results));
+    }
+    let mut fidelity = results.trials.iter().flat_map(|trial| &trial.fidelity);
+    match fidelity.any(|line| !line.passed()) {
+        true => super::done(CliExitCode::Gate),
+        false => Ok(std::process::ExitCode::SUCCESS),
     }
 }

@@ -8,9 +8,10 @@ use super::trust::TrustArgs;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
-use plimsoll_core::event::RunStackSettings;
+use plimsoll_core::campaign::{CampaignSpec, CampaignStacks};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
+use plimsoll_core::written::WrittenSize;
 use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};
 use plimsoll_machine::host::HostResolver;
 use plimsoll_machine::journal::StateDir;
@@ -136,22 +137,26 @@ struct StackDownArgs {
     dry_run: bool,
 }
 
+/// Size of each node's disk, where no other is given.
+const SIZE_BYTES: u64 = 2 << 30;
+/// First port, where no other is given.
+const FIRST_PORT: u16 = 13_260;
+
 /// Where the files of stacks lie and how large they are.
 #[derive(Debug, clap::Args)]
 pub(super) struct StackOptionArgs {
-    /// Size of each node's disk.
-    #[arg(long = "size", default_value = "2G", value_parser = units::parse_size, value_name = "SIZE")]
-    size_bytes: u64,
+    /// Size of each node's disk (default: 2G).
+    #[arg(long = "size", value_parser = units::parse_size, value_name = "SIZE")]
+    size_bytes: Option<u64>,
     /// Directory for the nodes' disks: the storage that is measured in the end.
     ///
     /// Default: stacks/ in the state directory, which is `PLIMSOLL_STATE`, else /var/lib/plimsoll
     /// for root and ~/.local/state/plimsoll for other users.
     #[arg(long = "dir", value_name = "DIR")]
     base: Option<PathBuf>,
-    /// First port to use on the loopback address; ports in use are skipped.
-    #[arg(long = "port", default_value_t = 13_260, value_name = "PORT",
-        value_parser = clap::value_parser!(u16).range(1..))]
-    first_port: u16,
+    /// First port to use on the loopback address; ports in use are skipped (default: 13260).
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    first_port: Option<u16>,
     /// Where the servers of stacks run (default: the stack's own choice).
     ///
     /// `here`: on this machine; `netns`: on this machine, each in a network namespace of its own;
@@ -168,24 +173,39 @@ impl StackOptionArgs {
         &self.trust
     }
 
-    /// Settings that decide what stacks a run makes.
-    pub(super) fn settings(&self) -> RunStackSettings {
-        let directory = self.base.as_ref();
-        RunStackSettings {
-            size_bytes: self.size_bytes,
-            directory: directory.map(|path| path.display().to_string()),
-            on: self.on.clone(),
-        }
+    /// Puts what was given into a campaign.
+    pub(super) fn apply(&self, spec: &mut CampaignSpec) {
+        let stacks = &mut spec.stacks;
+        let directory = self.base.as_ref().map(|path| path.display().to_string());
+        stacks.size = self.size_bytes.map(WrittenSize).or(stacks.size);
+        stacks.dir = directory.or(stacks.dir.take());
+        stacks.port = self.first_port.or(stacks.port);
+        stacks.on = self.on.clone().or(stacks.on.take());
     }
 
     pub(super) fn options(&self, state: &StateDir) -> Result<stacks::StackUpOptions, CliError> {
-        Ok(stacks::StackUpOptions {
-            size_bytes: self.size_bytes,
-            first_port: self.first_port,
-            place: self.on.as_deref().map(place).transpose()?,
-            ..stacks::StackUpOptions::new(self.base.clone().unwrap_or_else(|| state.stacks()))
-        })
+        let mut spec = CampaignSpec::default();
+        self.apply(&mut spec);
+        stack_options(&spec.stacks, state)
     }
+}
+
+/// How stacks are brought up.
+pub(super) fn stack_options(
+    of: &CampaignStacks,
+    state: &StateDir,
+) -> Result<stacks::StackUpOptions, CliError> {
+    let base = of
+        .dir
+        .as_ref()
+        .map_or_else(|| state.stacks(), PathBuf::from);
+    let usual = stacks::StackUpOptions::new(base);
+    Ok(stacks::StackUpOptions {
+        size_bytes: of.size.map_or(SIZE_BYTES, |size| size.0),
+        first_port: of.port.unwrap_or(FIRST_PORT),
+        place: of.on.as_deref().map(place).transpose()?,
+        ..usual
+    })
 }
 
 fn place(text: &str) -> Result<StackPlacement, CliError> {

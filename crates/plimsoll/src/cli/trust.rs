@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--trust FILE`: the one word by which a file may start programs. Only the command line has it.
 
+use super::measure::kept;
 use plimsoll_console::failure::CliError;
 use plimsoll_console::terminal;
 use plimsoll_core::plan::StackFile;
@@ -51,6 +52,13 @@ impl TrustArgs {
             self.check(&file, &commands_of_stack(stack), is_dry_run)?;
         }
         Ok(())
+    }
+
+    /// The same files, wherever the program goes.
+    pub(super) fn kept(&self) -> TrustArgs {
+        TrustArgs {
+            files: self.files.iter().map(|file| kept(file)).collect(),
+        }
     }
 
     /// The files as they were given.

@@ -56,7 +56,7 @@ fn manifest() -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
     }
 }
@@ -127,7 +127,7 @@ fn trials_of_a_pilot_become_as_long_as_they_cost_to_start() {
     };
     let is = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-9, "{found} {expect}");
     is(seconds(1.0, None), 3.0);
-    is(seconds(20.0, None), 20.0);
+    is(seconds(20.0, None), 40.0);
     // Three arms, two blocks of the pilot and six more: 24 trials.
     is(seconds(20.0, Some(24.0 * 31.5)), 11.0);
     // No time for six: two blocks of the pilot and one more.

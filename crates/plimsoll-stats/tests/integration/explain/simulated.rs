@@ -407,6 +407,6 @@ fn manifest() -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
     }
 }

@@ -3,65 +3,71 @@
 
 use super::super::design::check_designable;
 use super::super::trust::TrustArgs;
-use super::MeasureOptions;
+use super::{CampaignMeasurement, RunAttempt};
 use plimsoll_console::command_line;
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::campaign::CampaignSpec;
+use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
+use plimsoll_lab::stacks::StackPlacement;
 use plimsoll_run::campaign::{self, WorkloadRequest};
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
-use std::path::Path;
 
-/// The workloads of a run.
-pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>, CliError> {
-    let (length, trust) = (job.timing.length, job.shape.trust());
-    let named = job.workloads.iter().map(|text| asked(text, length, trust));
-    let mut all: Vec<WorkloadRequest> = named.collect::<Result<_, _>>()?;
-    // Workloads that a person types need no consent.
-    check_programs(job, command_line::file().as_deref(), &all)?;
-    let variants = job.campaign.variants.iter();
-    let variants = variants.map(|one| varied(one, length, trust));
-    let variants: Vec<WorkloadRequest> = variants.collect::<Result<_, _>>()?;
-    check_programs(job, job.campaign.file, &variants)?;
-    all.extend(variants);
+/// The workloads of a campaign. Those of a file start no program unless it is trusted; those that a person
+/// types need no consent.
+pub(super) fn requests(
+    spec: &CampaignSpec,
+    attempt: &RunAttempt<'_>,
+    goal: Option<&LoadLineGoal>,
+) -> Result<Vec<WorkloadRequest>, CliError> {
+    let length = spec.trial.length.map(|time| time.0);
+    let variants = WorkloadVariant::all(spec);
+    let each = variants.iter().map(|one| varied(one, length, attempt));
+    let mut all: Vec<WorkloadRequest> = each.collect::<Result<_, _>>()?;
+    let part_of = command_line::file();
+    let file = attempt.file.as_ref().map(|file| file.path.as_path());
+    if let Some(file) = file.or(part_of.as_deref()) {
+        let programs = all.iter().flat_map(campaign::commands_of);
+        // Hosts of a scheduler and machines of an inventory are reached by commands.
+        let reached = attempt.file.iter().flat_map(|_| reached_by(spec));
+        let starts: Vec<String> = programs.chain(reached).collect();
+        attempt
+            .trust
+            .check(file, &starts, attempt.dry_run || attempt.save.is_some())?;
+    }
     if all.is_empty() {
         all.push(sessions_alone());
     }
     for one in &mut all {
-        one.most = job
-            .load_line
-            .as_ref()
-            .map(|goal| (goal.largest, goal.sustained));
+        one.most = goal.map(|goal| (goal.largest, goal.sustained));
     }
     Ok(all)
 }
 
-/// Refuses workloads of a file that would start programs, unless it is trusted.
-fn check_programs(
-    job: &MeasureOptions<'_>,
-    file: Option<&Path>,
-    asked: &[WorkloadRequest],
-) -> Result<(), CliError> {
-    let Some(file) = file else {
-        return Ok(());
-    };
-    let starts: Vec<String> = asked.iter().flat_map(campaign::commands_of).collect();
-    job.shape.trust().check(file, &starts, job.dry_run)
+/// Machines that a campaign reaches, as the keys that say so.
+fn reached_by(spec: &CampaignSpec) -> Vec<String> {
+    let clients = spec.clients.iter();
+    let clients = clients.map(|clients| format!("what clients.on = \"{}\" starts", clients.on));
+    let on = spec
+        .stacks
+        .on
+        .iter()
+        .filter(|on| StackPlacement::named(on).is_none());
+    let on = on.map(|on| format!("ssh to the machines of stacks.on = \"{on}\""));
+    clients.chain(on).collect()
 }
 
 /// Looks at what was asked for before anything is done.
-pub(super) fn check_asked(
-    job: &MeasureOptions<'_>,
-    targets: &[TargetSpec],
-    asked: &[WorkloadRequest],
-) -> Result<(), CliError> {
+pub(super) fn check_asked(job: &CampaignMeasurement<'_>) -> Result<(), CliError> {
+    let (spec, asked) = (&job.spec, &job.asked);
     check_labels(asked)?;
-    if job.load_line.is_some() {
+    if job.goal.is_some() {
         asked.iter().try_for_each(check_multiple)?;
     }
-    if job.campaign.closed_and_open {
+    if spec.closed_and_open {
         let check = |one| campaign::check_both_loops(one).map(drop);
         asked.iter().try_for_each(check)?;
     }
@@ -69,12 +75,14 @@ pub(super) fn check_asked(
     if job.design.goal.is_some() {
         check_designable(asked.iter().map(|one| &one.workload))?;
     }
-    super::conditioning::check(job, asked)?;
-    if !job.timing.force_model {
+    let each = asked.iter().map(|one| &one.workload);
+    each.clone()
+        .try_for_each(|one| super::conditioning::check_one(spec, one))?;
+    if !job.attempt.force_model {
         asked.iter().try_for_each(refuse_untrue)?;
     }
-    if job.timing.data_check() != DataCheck::Off {
-        check_verifiable(targets, asked)?;
+    if spec.trial.verify_data != DataCheck::Off {
+        check_verifiable(&job.targets, asked)?;
     }
     Ok(())
 }
@@ -180,14 +188,17 @@ pub(in super::super) fn asked(
     })
 }
 
-/// A workload of a campaign file, which says where it stands when it cannot be read.
+/// A workload of a campaign; of a file, the error says where it stands.
 fn varied(
     one: &WorkloadVariant,
     length: Option<Nanos>,
-    trust: &TrustArgs,
+    attempt: &RunAttempt<'_>,
 ) -> Result<WorkloadRequest, CliError> {
-    let read = asked(&one.text, length.or(one.length), trust);
-    let mut request = read.map_err(|failure| one.about(&failure))?;
+    let read = asked(&one.text, length.or(one.length), attempt.trust);
+    let mut request = read.map_err(|failure| match &attempt.file {
+        Some(file) => file.place(&one.key).about(&failure),
+        None => failure,
+    })?;
     let name = one.named(request.workload.name());
     request.workload.rename(name);
     Ok(request)

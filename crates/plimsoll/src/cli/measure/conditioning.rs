@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of what is done to systems before the first block, and of trials that end after so many bytes.
 
-use super::{MeasureOptions, WorkloadRequest};
 use plimsoll_console::failure::CliError;
+use plimsoll_core::campaign::CampaignSpec;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_run::campaign::ConditioningGoal;
+use plimsoll_core::written::{WrittenSize, WrittenTime};
 
 /// The longest time for a system to become steady, where nobody says.
 const STEADY_WITHIN: &str = "10m";
@@ -49,80 +49,48 @@ pub(in super::super) struct ConditioningArgs {
     bytes: Option<u64>,
 }
 
-/// Chosen options of conditioning.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(in super::super) struct ConditioningChoice {
-    pub(super) passes: Option<f64>,
-    pub(super) steady_within: Option<Nanos>,
-    pub(super) bytes: Option<u64>,
-}
-
 impl PreconditionArgs {
-    pub(in super::super) fn choice(self) -> ConditioningChoice {
-        ConditioningChoice {
-            passes: self.precondition,
-            ..ConditioningChoice::default()
-        }
+    /// Puts what was given into a campaign.
+    pub(in super::super) fn apply(self, spec: &mut CampaignSpec) {
+        let conditioning = &mut spec.conditioning;
+        conditioning.precondition = self.precondition.or(conditioning.precondition);
     }
 }
 
 impl ConditioningArgs {
-    pub(in super::super) fn choice(self) -> ConditioningChoice {
-        ConditioningChoice {
-            steady_within: self.steady,
-            bytes: self.bytes,
-            ..self.precondition.choice()
-        }
+    /// Puts what was given into a campaign.
+    pub(in super::super) fn apply(self, spec: &mut CampaignSpec) {
+        self.precondition.apply(spec);
+        let steady = self.steady.map(WrittenTime);
+        spec.conditioning.steady = steady.or(spec.conditioning.steady);
+        spec.trial.bytes = self.bytes.map(WrittenSize).or(spec.trial.bytes);
     }
 }
 
-impl ConditioningChoice {
-    pub(super) fn goal(self, keeps_warmup: bool) -> ConditioningGoal {
-        ConditioningGoal {
-            passes: self.passes,
-            steady_within: self.steady_within,
-            keeps_warmup,
-        }
-    }
-}
-
-/// Refuses what cannot be done to these workloads.
-pub(super) fn check(job: &MeasureOptions<'_>, asked: &[WorkloadRequest]) -> Result<(), CliError> {
-    let choice = job.conditioning;
-    if choice.bytes.is_some() && (job.design.design.is_some() || !job.inject.is_empty()) {
-        return Err(CliError::invalid(
-            "--bytes does not work with --effect, --stop or --fault, which set the length of trials",
-        )
-        .hint("leave out --bytes, or give --blocks"));
-    }
-    asked
-        .iter()
-        .try_for_each(|one| check_one(choice, &one.workload))
-}
-
-fn check_one(choice: ConditioningChoice, workload: &Workload) -> Result<(), CliError> {
+/// Refuses what cannot be done to a workload.
+pub(super) fn check_one(spec: &CampaignSpec, workload: &Workload) -> Result<(), CliError> {
     let name = workload.name();
     let refused = |option: &str, why: &str| {
         Err(CliError::invalid(format!(
             "{option} does not work with '{name}': it {why}"
         )))
     };
-    if let Some(passes) = choice.passes
+    if let Some(passes) = spec.conditioning.precondition
         && let Err(why) = workload.ordered_writes(passes)
     {
         return refused("--precondition", why);
     }
-    if choice.steady_within.is_some() && workload.ends_by_itself() {
+    if spec.conditioning.steady.is_some() && workload.ends_by_itself() {
         return refused(
             "--steady",
             "ends when its work is done; give one that goes on",
         );
     }
-    if choice.steady_within.is_some() && matches!(workload, Workload::Model(_)) {
+    if spec.conditioning.steady.is_some() && matches!(workload, Workload::Model(_)) {
         let why = "plays a load that changes over time, so no level stays; use --precondition";
         return refused("--steady", why);
     }
-    if choice.bytes.is_some() && workload.ends_by_itself() {
+    if spec.trial.bytes.is_some() && workload.ends_by_itself() {
         return refused(
             "--bytes",
             "ends when its work is done; give one that goes on",

@@ -2,7 +2,7 @@
 //! The end of a run: what is printed, and what was wrong.
 
 use super::super::{raze, report, worst};
-use super::{MeasureOptions, MeasureResult};
+use super::{CampaignMeasurement, MeasureResult};
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_console::terminal;
 use plimsoll_core::event::RunFolderContents;
@@ -16,7 +16,7 @@ const FINDINGS_SHOWN: usize = 3;
 
 /// The end of a run: its results are printed, whatever went wrong, and all that did.
 pub(super) fn ended(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     outcome: Result<CampaignResult, CliError>,
     left: &[String],
     (folder, is_stopped): (&Path, bool),
@@ -137,15 +137,15 @@ fn check_faults(results: &RunFolderContents) -> Result<(), CliError> {
 
 /// Prints the results and writes the page.
 fn show(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     results: &RunFolderContents,
     folder: &Path,
 ) -> Result<(), CliError> {
     let path = report::write_page(results, folder)?;
-    if job.quiet {
+    if job.attempt.quiet {
         return Ok(());
     }
-    if job.json {
+    if job.attempt.json {
         terminal::print_json(&report::as_json(results, folder));
     } else {
         let is_comparison = results.manifest.arms.len() > 1;

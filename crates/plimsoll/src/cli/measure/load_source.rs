@@ -3,6 +3,7 @@
 
 use plimsoll_console::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_console::terminal;
+use plimsoll_core::campaign::{CampaignClients, CampaignSpec};
 use plimsoll_core::load::LOST_SHARE;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::units::parse_duration;
@@ -74,34 +75,32 @@ impl ClientLoadArgs {
         lose_clients: None,
     };
 
-    pub(super) fn is_here(&self) -> bool {
-        self.clients.is_none()
-    }
-
-    pub(super) fn clients(&self) -> Option<String> {
-        self.clients.clone()
-    }
-
-    /// The hosts that a scheduler is asked for, if it is.
-    pub(super) fn fleet(&self) -> Result<Option<FleetRequest>, CliError> {
-        let asked = self.clients.as_deref();
-        let asked = asked.filter(|text| FleetRequest::is_meant(text));
-        let request = asked.map(str::parse).transpose();
-        request.map_err(|error: FleetError| CliError::invalid(error.to_string()))
+    /// Puts what was given into a campaign.
+    pub(in crate::cli) fn apply(&self, spec: &mut CampaignSpec) {
+        if let Some(on) = &self.clients {
+            spec.clients = Some(CampaignClients {
+                on: on.clone(),
+                lose: None,
+            });
+        }
+        if let Some(clients) = &mut spec.clients {
+            clients.lose = self.lose_clients.or(clients.lose);
+        }
     }
 
     /// Reaches the nodes, if there are any.
     pub(super) fn loaders(
         &self,
+        clients: Option<&CampaignClients>,
         options: &StackUpOptions,
         id: &str,
         stop: &AtomicBool,
     ) -> Result<ClientLoadGenerators, CliError> {
-        let Some(clients) = &self.clients else {
+        let Some(clients) = clients else {
             return Ok(ClientLoadGenerators::here());
         };
-        let share = self.lose_clients.unwrap_or(LOST_SHARE);
-        if let Some(request) = self.fleet()? {
+        let share = clients.lose.unwrap_or(LOST_SHARE);
+        if let Some(request) = fleet(Some(clients))? {
             return Ok(self.raise(&request, id, stop)?.losing(share));
         }
         let Some(StackPlacement::Inventory(inventory)) = &options.place else {
@@ -110,7 +109,7 @@ impl ClientLoadArgs {
             )
             .hint("docs/stacks/inventory.md describes the file"));
         };
-        let names: Vec<String> = clients.split(',').map(Into::into).collect();
+        let names: Vec<String> = clients.on.split(',').map(Into::into).collect();
         let nodes = inventory.nodes(&names);
         let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --clients"))?;
         Ok(ClientLoadGenerators::reach(nodes)?.losing(share))
@@ -156,6 +155,14 @@ impl ClientLoadArgs {
         })?;
         ClientLoadGenerators::of_fleet(fleet)
     }
+}
+
+/// The hosts that a scheduler is asked for, if it is.
+pub(super) fn fleet(clients: Option<&CampaignClients>) -> Result<Option<FleetRequest>, CliError> {
+    let asked = clients.map(|clients| clients.on.as_str());
+    let asked = asked.filter(|text| FleetRequest::is_meant(text));
+    let request = asked.map(str::parse).transpose();
+    request.map_err(|error: FleetError| CliError::invalid(error.to_string()))
 }
 
 /// Name of the objects of a run's fleet.

@@ -1,60 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Steps of `run` and `compare`: from arguments to a run folder, its report and its cleaning up.
 
+mod args;
 mod asked;
 mod conditioning;
 pub(in crate::cli) mod ended;
+mod goal;
 mod load_source;
 mod plan;
 mod resume;
+mod save;
 
+pub(super) use args::{DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs};
 pub(super) use asked::asked;
-pub(super) use conditioning::{ConditioningArgs, ConditioningChoice, PreconditionArgs};
+pub(super) use conditioning::{ConditioningArgs, PreconditionArgs};
 pub(super) use load_source::ClientLoadArgs;
-pub(super) use resume::interrupted;
+pub(super) use resume::{differing, interrupted};
+pub(super) use save::{enter_directory, kept};
 
-use super::design::{BlockDesignChoice, GivenTrials};
+use super::design::BlockDesignChoice;
 use super::progress::{ProgressMode, RunProgress};
 use super::quit_key::QuitKey;
-use super::stack::StackOptionArgs;
+use super::stack::stack_options;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use goal::load_line_goal;
 use plimsoll_agent::raze::{RazeSummary, raze_dead_runs};
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
 use plimsoll_console::failure::CliError;
 use plimsoll_console::terminal;
+use plimsoll_core::campaign::{CampaignOrder, CampaignProblem, CampaignSpec};
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{
-    RunFolderContents, RunManifest, RunSettings, RunWarning, WorkloadEntry,
-};
-use plimsoll_core::failover::{FaultInjection, StackCondition};
+use plimsoll_core::design::BlockDesign;
+use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::written::{WrittenSeed, WrittenTime};
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, DestroyConsent, TimeBudget,
-    WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, TimeBudget, WorkloadRequest,
 };
-use plimsoll_run::campaign_file::WorkloadVariant;
+use plimsoll_run::campaign_file::refuse_problems;
 use plimsoll_run::spec::TargetSpec;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// How operations reach the kernel.
-const ENGINES: [(&str, EngineChoice); 3] = [
-    ("auto", EngineChoice::Auto),
-    ("uring", EngineChoice::Uring),
-    ("sync", EngineChoice::Sync),
-];
-
-/// When what is written is verified, where it is.
-const DATA_CHECKS: [(&str, DataCheck); 2] =
-    [("end", DataCheck::End), ("always", DataCheck::Always)];
 
 /// Reads one of these words as what it means.
 pub(super) fn choices<T: Copy + Send + Sync>(
@@ -67,136 +61,6 @@ pub(super) fn choices<T: Copy + Send + Sync>(
     })
 }
 
-/// The word of a meaning.
-fn word<T: PartialEq + Copy>(words: &[(&str, T)], meaning: T) -> Option<String> {
-    let found = words.iter().find(|(_, known)| *known == meaning);
-    found.map(|(word, _)| (*word).to_owned())
-}
-
-/// Shorter runs say nothing.
-const LENGTH_MIN: Nanos = Nanos(100_000_000);
-/// Warm-up where nobody says.
-const WARMUP: Nanos = Nanos::SECOND;
-/// How long, from which seed, with which engine.
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct TrialTimingArgs {
-    /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
-    /// 22s longer than that lasts).
-    ///
-    /// Workloads that end by themselves need no length.
-    #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
-    length: Option<Nanos>,
-    /// Warm up for TIME before the measured part, for workloads that run as fast as they can
-    /// (default: 1s; with --effect what the pilot needs).
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
-    warmup: Option<Nanos>,
-    /// Seed of all random numbers (default: drawn and printed).
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Submit operations by io_uring (uring), by plain system calls (sync), or by what suits the
-    /// workload (auto).
-    #[arg(long, default_value = "auto", value_parser = choices(&ENGINES))]
-    engine: EngineChoice,
-    /// Skip the write-verify test that precedes every measurement.
-    #[arg(long)]
-    no_verify: bool,
-    /// Do not record disk counters during the trials.
-    ///
-    /// By default the counters of the disks below the targets are recorded once a second into the
-    /// run folder.
-    #[arg(long)]
-    no_record: bool,
-    /// Verify the data that a block workload writes.
-    ///
-    /// `end` stamps every sector and reads everything back after each trial; `always` also checks
-    /// every read during the trial. Bad blocks end the command with exit code 12. Verification
-    /// costs CPU time for every byte written (with `always` also for every byte read), 32 bytes of
-    /// memory per block, and the time to read everything back. Use it to test data integrity; do
-    /// not compare its results with those of runs without it.
-    #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
-    verify_data: Option<DataCheck>,
-    /// Play every workload also with half and with double the client's CPUs.
-    ///
-    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
-    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
-    #[arg(long)]
-    prove_client: bool,
-    /// Play a model that missed a gate when it was fitted or verified.
-    ///
-    /// The report says so at its top.
-    #[arg(long)]
-    force_model: bool,
-    /// Measure although another run uses the same directory.
-    ///
-    /// The report says so.
-    #[arg(long)]
-    shared: bool,
-    /// Start no further trial after TIME, counted from the start of the command.
-    ///
-    /// The same command with the same -o runs the trials that are left. With --effect or --stop
-    /// of compare and layers, blocks are designed to fit into it.
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
-    budget: Option<Nanos>,
-    /// How the run is shown on standard error while it goes on.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    progress: ProgressMode,
-}
-
-impl TrialTimingArgs {
-    fn data_check(&self) -> DataCheck {
-        self.verify_data.unwrap_or_default()
-    }
-
-    /// The same for one of several runs of a command: with what is left of its time, and for another length.
-    pub(super) fn of_part(
-        &self,
-        length: Option<Nanos>,
-        budget: Option<Nanos>,
-        seed: Option<Seed>,
-    ) -> TrialTimingArgs {
-        TrialTimingArgs {
-            length,
-            budget,
-            seed: seed.map(|seed| seed.0),
-            ..self.clone()
-        }
-    }
-
-    pub(super) fn given_seed(&self) -> Option<Seed> {
-        self.seed.map(Seed)
-    }
-
-    /// How long, where that was said.
-    pub(super) fn length(&self) -> Option<Nanos> {
-        self.length
-    }
-
-    pub(super) fn warmup(&self) -> Nanos {
-        self.warmup.unwrap_or(WARMUP)
-    }
-
-    /// After how long nothing more begins, where that was said.
-    pub(super) fn budget(&self) -> Option<Nanos> {
-        self.budget
-    }
-
-    /// Trial settings that a design of blocks has to keep to, with these blocks and systems.
-    pub(super) fn given(&self, blocks: Option<u32>, systems: usize) -> GivenTrials {
-        GivenTrials {
-            blocks,
-            length: self.length,
-            warmup: self.warmup,
-            budget: self.budget,
-            systems,
-        }
-    }
-
-    /// The seed that was given, or a new one.
-    pub(super) fn seed(&self) -> Seed {
-        Seed(self.seed.unwrap_or_else(drawn_seed))
-    }
-}
-
 /// A number that nobody chose.
 pub(super) fn drawn_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond();
@@ -204,116 +68,164 @@ pub(super) fn drawn_seed() -> u64 {
     u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
-/// Campaign options beyond the targets and workloads of a command line.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CampaignChoice<'a> {
-    /// The workloads of a campaign file.
-    pub(super) variants: &'a [WorkloadVariant],
-    /// That file.
-    pub(super) file: Option<&'a Path>,
-    /// Whether systems come in rows of Williams squares.
-    pub(super) balanced: bool,
-    /// Whether each workload is played in both loops at one throughput.
-    pub(super) closed_and_open: bool,
+/// A campaign with its words read: everything that is measured, before anything is made.
+pub(super) struct CampaignMeasurement<'a> {
+    spec: CampaignSpec,
+    attempt: &'a RunAttempt<'a>,
+    /// The systems, as on the command line.
+    names: Vec<String>,
+    targets: Vec<TargetSpec>,
+    asked: Vec<WorkloadRequest>,
+    /// The load line that is searched.
+    goal: Option<LoadLineGoal>,
+    design: BlockDesignChoice,
 }
 
-/// Options that `run` and `compare` measure with.
-#[derive(Debug)]
-pub(super) struct MeasureOptions<'a> {
-    pub(super) targets: &'a [String],
-    pub(super) workloads: &'a [String],
-    pub(super) control: bool,
-    pub(super) blocks: u32,
-    /// Faults that are injected, each in trials of its own.
-    pub(super) inject: Vec<FaultInjection>,
-    /// Conditions of the systems, each in trials of its own.
-    pub(super) conditions: Vec<StackCondition>,
-    /// The load line that is searched instead of comparing in blocks.
-    pub(super) load_line: Option<LoadLineGoal>,
-    pub(super) whole: bool,
-    pub(super) timing: &'a TrialTimingArgs,
-    pub(super) shape: &'a StackOptionArgs,
-    pub(super) source: &'a ClientLoadArgs,
-    pub(super) consent: DestroyConsent,
-    pub(super) policy: VerdictPolicy,
-    /// How blocks are designed and end.
-    pub(super) design: BlockDesignChoice,
-    pub(super) campaign: CampaignChoice<'a>,
-    /// Conditioning of the systems before the first block, and the bytes that end a trial.
-    pub(super) conditioning: ConditioningChoice,
-    pub(super) output: Option<&'a Path>,
-    pub(super) json: bool,
-    pub(super) dry_run: bool,
-    /// Leave the page, and print nothing of the results: they are a part of something.
-    pub(super) quiet: bool,
-    /// Layers that each target adds to the one before it; empty unless they are a ladder.
-    pub(super) ladder: &'a [String],
+impl<'a> CampaignMeasurement<'a> {
+    /// Checks a campaign by its rules, and reads the words of its systems and workloads.
+    fn of(spec: &CampaignSpec, attempt: &'a RunAttempt<'a>) -> Result<Self, CliError> {
+        let mut spec = spec.clone();
+        let budget = attempt.budget.map(WrittenTime);
+        if let Some(design) = &mut spec.design {
+            design.budget = budget.or(design.budget);
+        }
+        if let Some(line) = &mut spec.load_line {
+            line.budget = budget.or(line.budget);
+        }
+        let file = attempt.file.as_ref();
+        let words = |problem: &CampaignProblem| match file {
+            Some(file) => file.words(problem),
+            None => problem.words(&option_of),
+        };
+        refuse_problems(&spec.problems(), &words)?;
+        let mut names = Vec::new();
+        let mut targets = Vec::new();
+        for (at, target) in spec.target.iter().enumerate() {
+            for text in target.texts() {
+                let read = match spec.clients {
+                    None => TargetSpec::parse(&text),
+                    Some(_) => TargetSpec::parse_on_nodes(&text),
+                };
+                let place = |failure| match file {
+                    Some(file) => file.place(&format!("target[{at}].target")).about(&failure),
+                    None => failure,
+                };
+                targets.push(read.map_err(place)?);
+                names.push(text);
+            }
+        }
+        let goal = load_line_goal(&spec)?;
+        let asked = asked::requests(&spec, attempt, goal.as_ref())?;
+        let design = BlockDesignChoice::of(&spec);
+        Ok(CampaignMeasurement {
+            spec,
+            attempt,
+            names,
+            targets,
+            asked,
+            goal,
+            design,
+        })
+    }
+
+    /// Whether the systems of a block come in balanced orders.
+    fn is_balanced(&self) -> bool {
+        self.spec.order == CampaignOrder::Balanced
+    }
+}
+
+/// Options by the keys of a campaign, where they are not called alike.
+const OPTIONS: [(&str, &str); 12] = [
+    ("load_line.limits", "--slo"),
+    ("faults.inject", "--fault"),
+    ("faults.duration", "--fault-duration"),
+    ("faults.observers", "--observer"),
+    ("load_line.costs", "--cost"),
+    ("trial.verify", "--no-verify"),
+    ("trial.record", "--no-record"),
+    ("clients.on", "--clients"),
+    ("clients.lose", "--lose-clients"),
+    ("design", "--effect and --stop"),
+    ("target", "the targets"),
+    ("workload", "--workload"),
+];
+
+/// How the command line calls a key.
+fn option_of(key: &str) -> String {
+    let key = key.split('[').next().unwrap_or(key);
+    let known = OPTIONS.iter().find(|(known, _)| *known == key);
+    let last = || key.rsplit('.').next().unwrap_or(key).replace('_', "-");
+    known.map_or_else(
+        || format!("--{}", last()),
+        |(_, option)| (*option).to_owned(),
+    )
 }
 
 /// The results of a run that is over; an exit code where there is nothing more to be said of it: after a dry
 /// run, and where the user stopped it.
 pub(super) type MeasureResult = ControlFlow<ExitCode, RunFolderContents>;
 
-/// Does it, prints the results, leaves the report in the run folder.
+/// Carries a campaign out, prints the results, leaves the report in the run folder.
 ///
 /// # Errors
 /// Also when something was lost, aborted or left behind: what was measured is printed all the same.
-pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliError> {
-    let targets: Vec<TargetSpec> = job
-        .targets
-        .iter()
-        .map(|text| match job.source.is_here() {
-            true => TargetSpec::parse(text),
-            false => TargetSpec::parse_on_nodes(text),
-        })
-        .collect::<Result<_, _>>()?;
-    let asked = asked::requests(job)?;
-    let trust = job.shape.trust();
-    trust.check_stacks(targets.iter().filter_map(TargetSpec::stack), job.dry_run)?;
-    asked::check_asked(job, &targets, &asked)?;
+pub(super) fn measure(
+    spec: &CampaignSpec,
+    attempt: &RunAttempt<'_>,
+) -> Result<MeasureResult, CliError> {
+    let job = &CampaignMeasurement::of(spec, attempt)?;
+    let dry_run = attempt.dry_run;
+    (attempt.trust).check_stacks(job.targets.iter().filter_map(TargetSpec::stack), dry_run)?;
+    asked::check_asked(job)?;
+    if let Some(file) = attempt.save {
+        return save::save(&job.spec, file, dry_run);
+    }
     let id = run_id::run_id();
-    let mut settings = settings(job, &id)?;
-    campaign::check_asked_under_faults(&asked, &targets, &settings)?;
+    let mut settings = settings(job, &id);
+    campaign::check_asked_under_faults(&job.asked, &job.targets, &settings)?;
     let state = context::state_dir()?;
-    let options = job.shape.options(&state)?;
+    let options = stack_options(&job.spec.stacks, &state)?;
     let stop = context::stop_flag()?;
-    if let (Some(request), true) = (job.source.fleet()?, job.dry_run) {
+    let clients = job.spec.clients.as_ref();
+    if let (Some(request), true) = (load_source::fleet(clients)?, dry_run) {
         terminal::print(&load_source::carried_as(&request, &id)?);
         return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
-    let load = job.source.loaders(&options, &id, &stop)?;
+    let load = attempt.source.loaders(clients, &options, &id, &stop)?;
     let mut arms = ArmSet::named(
-        job.targets,
-        &targets,
-        job.control,
+        &job.names,
+        &job.targets,
+        job.spec.control,
         options,
         context::nodes(),
     )
     .loaded_by(load)
-    .shared(job.timing.shared);
-    arms.check(&asked, &job.consent)?;
-    let folder = job.output.map_or_else(
-        || PathBuf::from("plimsoll-results").join(&id),
-        Path::to_path_buf,
-    );
+    .shared(attempt.shared);
+    arms.check(&job.asked, &attempt.consent)?;
+    let folder = attempt
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
     let before = interrupted(&folder)?;
     if let Some(before) = &before {
-        settings.seed = job.timing.given_seed().unwrap_or(before.manifest.seed);
-        resume::check(job, &arms, (&asked, &settings), (&before.manifest, &folder))?;
+        if job.spec.seed.is_none() {
+            settings.seed = before.manifest.seed;
+        }
+        resume::check(job, &arms, &settings, (&before.manifest, &folder))?;
         terminal::say(&resume::resuming(before, &folder));
     }
-    if job.dry_run {
-        plan::show_plan(job, &arms, &asked, &settings, &id);
+    if dry_run {
+        plan::show_plan(job, &arms, &settings, &id);
         return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
     // A run that was killed while its stacks came up has no folder yet, and is in the way all the same.
     clear(&state)?;
     let key = QuitKey::watch(&stop);
     let outcome = arms
-        .raise(&id, &state, &asked, &job.consent, &stop)
+        .raise(&id, &state, &job.asked, &attempt.consent, &stop)
         .and_then(|()| {
-            let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &mut settings));
-            play(job, &arms, order, &id, kept, (&stop, &key))
+            let kept = (&*folder, before.as_ref());
+            play(job, &arms, &mut settings, &id, kept, (&stop, &key))
         });
     // Results measured until the key was pressed are an answer like any other.
     let is_stopped = stop.load(Ordering::Relaxed) && !key.was_pressed();
@@ -341,52 +253,53 @@ fn clear(state: &StateDir) -> Result<(), CliError> {
     Ok(())
 }
 
-fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliError> {
-    let timing = job.timing;
-    if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
-        return Err(CliError::invalid(format!(
-            "invalid value '{length}' for --for: expected at least 100 ms"
-        )));
-    }
-    if timing.prove_client && !job.source.is_here() {
-        return Err(CliError::invalid(
-            "use --prove-client: with --clients the load comes from other machines",
-        )
-        .hint("leave out --clients, and run it on one of them"));
-    }
-    let seed = timing.seed();
+/// Options of all trials of a campaign.
+fn settings(job: &CampaignMeasurement<'_>, id: &str) -> CampaignOptions {
+    let (spec, trial) = (&job.spec, &job.spec.trial);
+    let seed = spec.seed.as_ref().and_then(WrittenSeed::number);
+    let seed = Seed(seed.unwrap_or_else(drawn_seed));
+    let (length, warmup) = (
+        trial.length.map(|time| time.0),
+        trial.warmup.map(|time| time.0),
+    );
     let pilot = job.design.goal.as_ref();
-    Ok(CampaignOptions {
-        client_cpus: match timing.prove_client {
+    let budget = match &spec.load_line {
+        Some(line) => line.budget,
+        None => spec.design.and_then(|design| design.budget),
+    };
+    let budget = job.attempt.budget.or(budget.map(|time| time.0));
+    CampaignOptions {
+        client_cpus: match trial.prove_client {
             true => campaign::other_client_cpus(),
             false => Vec::new(),
         },
-        inject: job.inject.clone(),
-        conditions: job.conditions.clone(),
-        load_line: job.load_line.clone(),
+        inject: spec.injections(),
+        conditions: spec.conditions(),
+        load_line: job.goal.clone(),
         settle: true,
-        budget: timing.budget.map(TimeBudget::new),
+        budget: budget.map(TimeBudget::new),
         seed,
-        data_check: timing.data_check(),
+        data_check: trial.verify_data,
         // Stamps that an earlier run with the same seed left must not pass for those of this run.
         stamp_seed: seed.derive(&format!("stamps {id}"), 0),
-        policy: VerdictPolicy {
-            stopping: job.design.rule,
-            ..job.policy
-        },
-        blocks: pilot.map_or(job.blocks, |_| campaign::PILOT_BLOCKS),
-        length: pilot.map_or(timing.length, |_| {
-            Some(campaign::PILOT_LENGTH.max(timing.length.unwrap_or_default()))
+        policy: spec.policy(),
+        blocks: pilot.map_or(spec.blocks(), |_| BlockDesign::PILOT_BLOCKS),
+        length: pilot.map_or(length, |_| {
+            Some(campaign::PILOT_LENGTH.max(length.unwrap_or_default()))
         }),
-        warmup: timing.warmup.unwrap_or(WARMUP),
+        warmup,
         design: pilot.cloned(),
-        conditioning: job.conditioning.goal(timing.warmup.is_some()),
-        bytes: job.conditioning.bytes,
-        whole: job.whole,
-        verify: !timing.no_verify,
-        engine: timing.engine,
-        record: !timing.no_record,
-    })
+        conditioning: ConditioningGoal {
+            passes: spec.conditioning.precondition,
+            steady_within: spec.conditioning.steady.map(|time| time.0),
+            keeps_warmup: warmup.is_some(),
+        },
+        bytes: trial.bytes.map(|size| size.0),
+        whole: trial.full_replay,
+        verify: trial.verify,
+        engine: trial.engine,
+        record: trial.record,
+    }
 }
 
 /// How verdicts are reached with this margin.
@@ -418,7 +331,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
         policy: VerdictPolicy::default(),
         blocks: 1,
         length: None,
-        warmup: Nanos(0),
+        warmup: Some(Nanos(0)),
         design: None,
         conditioning: ConditioningGoal::default(),
         bytes: None,
@@ -430,55 +343,39 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     }
 }
 
-/// Settings that decide what is measured: a run goes on with the same ones only.
-fn run_settings(
-    job: &MeasureOptions<'_>,
-    settings: &CampaignOptions,
-    arms: &ArmSet,
-) -> RunSettings {
-    RunSettings {
-        engine: word(&ENGINES, settings.engine).unwrap_or_default(),
-        warmup: settings.warmup,
-        full_replay: settings.whole,
-        verify: settings.verify,
-        verify_data: word(&DATA_CHECKS, settings.data_check),
-        clients: job.source.clients(),
-        stacks: (arms.has_stacks() || !job.source.is_here()).then(|| job.shape.settings()),
-    }
-}
-
-/// The manifest of what this command is about to do.
+/// The manifest of what is about to be done.
 fn planned(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     arms: &ArmSet,
     entries: Vec<WorkloadEntry>,
     settings: &CampaignOptions,
     id: &str,
 ) -> RunManifest {
     RunManifest {
-        ladder: job.ladder.to_vec(),
+        ladder: job.spec.ladder.clone(),
         design: job.design.design.clone(),
-        balanced: job.campaign.balanced,
-        settings: Some(run_settings(job, settings, arms)),
+        balanced: job.is_balanced(),
+        campaign: Some(save::in_directory(&job.spec)),
         ..campaign::manifest(id, arms, entries, settings)
     }
 }
 
 fn play(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     arms: &ArmSet,
-    (asked, settings): (&[WorkloadRequest], &mut CampaignOptions),
+    settings: &mut CampaignOptions,
     id: &str,
     (folder, before): (&Path, Option<&RunFolderContents>),
     (stop, key): (&AtomicBool, &QuitKey),
 ) -> Result<CampaignResult, CliError> {
+    let (asked, attempt) = (&job.asked[..], job.attempt);
     if let Some(before) = before {
         resume::check_places(arms, &before.manifest)?;
     }
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     // Where systems are held against each other, each must have all faults.
-    let leave_out = job.targets.len() > 1 && !job.control;
+    let leave_out = job.targets.len() > 1 && !job.spec.control;
     notes.extend(campaign::check_faults(arms, settings, leave_out)?);
     // In virtual time nobody is in the way.
     let mut targets = arms.probed().flat_map(|(_, target)| target.targets());
@@ -494,7 +391,7 @@ fn play(
         // It is the plan of this command, with what was found since.
         Some(before) => before.manifest.clone(),
         None => {
-            let resolve = match job.campaign.closed_and_open {
+            let resolve = match job.spec.closed_and_open {
                 true => campaign::twin_entries,
                 false => campaign::entries,
             };
@@ -502,8 +399,8 @@ fn play(
             planned(job, arms, entries, settings, id)
         }
     };
-    let progress = job.timing.progress.resolved(job.json);
-    if !job.json && progress != ProgressMode::Json {
+    let progress = attempt.progress.resolved(attempt.json);
+    if !attempt.json && progress != ProgressMode::Json {
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&plan::announcement(&manifest, folder));
         if key.is_there() && progress != ProgressMode::Screen {

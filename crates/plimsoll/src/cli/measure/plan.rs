@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plan of a run that is about to start, in words.
 
-use super::MeasureOptions;
+use super::CampaignMeasurement;
 use plimsoll_console::terminal;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
@@ -154,24 +154,24 @@ fn searches_text(goal: &LoadLineGoal, seed: Seed, searches: &[(String, String)])
 
 /// The plan of a dry run: what would be made, and the trials in their order.
 pub(super) fn show_plan(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     arms: &ArmSet,
-    asked: &[WorkloadRequest],
     settings: &CampaignOptions,
     id: &str,
 ) {
+    let asked = &job.asked[..];
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
-    let of_each = |asked: &WorkloadRequest| match job.campaign.closed_and_open {
+    let of_each = |asked: &WorkloadRequest| match job.spec.closed_and_open {
         true => campaign::twin_labels(asked).into(),
         false => campaign::labels_of(asked, settings),
     };
     let labels: Vec<String> = asked.iter().flat_map(of_each).collect();
-    let searches = match job.load_line {
+    let searches = match job.goal {
         Some(_) => searches(&names, asked, settings),
         None => Vec::new(),
     };
-    let is_balanced = job.design.design.is_some() || job.campaign.balanced;
-    let order = match job.load_line {
+    let is_balanced = job.design.design.is_some() || job.is_balanced();
+    let order = match job.goal {
         Some(_) => Vec::new(),
         None => {
             let blocks = settings.blocks;
@@ -191,7 +191,7 @@ pub(super) fn show_plan(
         let bytes = units::size(bytes as f64);
         intentions.push(format!("end each trial when it has moved {bytes}"));
     }
-    if job.json {
+    if job.attempt.json {
         let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
             "length_ns": settings.length, "trials": order, "searches": searches });
         return terminal::print_json(&plan);
@@ -200,7 +200,7 @@ pub(super) fn show_plan(
     for line in intentions {
         let _ = writeln!(text, "  {line}");
     }
-    if let Some(goal) = &job.load_line {
+    if let Some(goal) = &job.goal {
         text.push_str(&searches_text(goal, settings.seed, &searches));
         return terminal::print(&text);
     }

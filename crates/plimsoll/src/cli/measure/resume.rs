@@ -4,10 +4,11 @@
 //! Invariant: a run folder may come from anybody, so a run that goes on is planned from the command line as a
 //! new one would be. Of the folder are taken results, and numbers that were found by measuring.
 
-use super::{MeasureOptions, planned};
+use super::{CampaignMeasurement, planned};
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::campaign::{CampaignSpec, CampaignStacks, CampaignTrial};
 use plimsoll_core::event::{ArmEntry, RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
-use plimsoll_run::campaign::{self, ArmSet, CampaignOptions, WorkloadRequest};
+use plimsoll_run::campaign::{self, ArmSet, CampaignOptions};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -57,26 +58,27 @@ pub(super) fn trials_done(manifest: &RunManifest, done: usize) -> String {
 /// # Errors
 /// With the first difference.
 pub(super) fn check(
-    job: &MeasureOptions<'_>,
+    job: &CampaignMeasurement<'_>,
     arms: &ArmSet,
-    (asked, settings): (&[WorkloadRequest], &CampaignOptions),
+    settings: &CampaignOptions,
     (found, folder): (&RunManifest, &Path),
 ) -> Result<(), CliError> {
-    if found.settings.is_none() {
+    let asked = &job.asked[..];
+    if found.campaign.is_none() {
         let text = format!(
-            "resume the run in {}: an older version began it, which did not record its settings",
+            "resume the run in {}: an older version began it, which did not record its campaign",
             folder.display()
         );
         return Err(CliError::usage(text)
             .hint("'plimsoll report' shows it; give another directory with -o to measure again"));
     }
-    let entries = match job.campaign.closed_and_open {
+    let entries = match job.spec.closed_and_open {
         true => campaign::twin_entries_again(asked, arms, settings, &found.entries)?,
         false => campaign::entries_again(asked, settings, &found.entries)?,
     };
     let mut plan = planned(job, arms, entries, settings, &found.id);
     adopt(&mut plan, found);
-    let Some(difference) = difference(&plan, found) else {
+    let Some(difference) = difference(&plan, found, arms.has_stacks()) else {
         return Ok(());
     };
     let text = format!("resume the run in {}: {difference}", folder.display());
@@ -122,6 +124,10 @@ fn adopt(plan: &mut RunManifest, found: &RunManifest) {
     {
         plan.adopt(result.clone());
     }
+    // The rest of a run has the budget that it began with.
+    if let (Some(planned), Some(design)) = (&mut plan.design, &found.design) {
+        planned.budget = design.budget;
+    }
     if let Some(ended) = found.design.as_ref().and_then(|design| design.ended) {
         plan.end(ended);
     }
@@ -132,11 +138,14 @@ fn adopt(plan: &mut RunManifest, found: &RunManifest) {
         if let (Some(fault), Some(before)) = (&mut entry.inject, &before.inject) {
             fault.refused.clone_from(&before.refused);
         }
+        if let (Some(goal), Some(before)) = (&mut entry.load_line, &before.load_line) {
+            goal.budget = before.budget;
+        }
     }
 }
 
 /// The first difference of two plans, in words.
-fn difference(plan: &RunManifest, found: &RunManifest) -> Option<String> {
+fn difference(plan: &RunManifest, found: &RunManifest, stacks: bool) -> Option<String> {
     in_part("seed", &plan.seed, &found.seed)
         .or_else(|| in_part("arms", &systems(plan), &systems(found)))
         .or_else(|| in_entries(&plan.entries, &found.entries))
@@ -147,7 +156,38 @@ fn difference(plan: &RunManifest, found: &RunManifest) -> Option<String> {
         .or_else(|| in_part("ladder", &plan.ladder, &found.ladder))
         .or_else(|| in_part("conditioning", &plan.conditioning, &found.conditioning))
         .or_else(|| in_part("trial_bytes", &plan.trial_bytes, &found.trial_bytes))
-        .or_else(|| in_part("settings", &plan.settings, &found.settings))
+        .or_else(|| in_part("campaign", &rest(plan, stacks), &rest(found, stacks)))
+}
+
+/// The first difference of two campaigns, in words.
+pub(in crate::cli) fn differing(
+    spec: &CampaignSpec,
+    found: Option<&CampaignSpec>,
+) -> Option<String> {
+    let found = found.cloned().map(|found| CampaignSpec {
+        directory: spec.directory.clone(),
+        ..found
+    });
+    in_part("campaign", &Some(spec), &found.as_ref())
+}
+
+/// Keys of the campaign that no other part of a plan holds; how its words are written is not among them.
+fn rest(manifest: &RunManifest, makes_stacks: bool) -> Option<CampaignSpec> {
+    let spec = manifest.campaign.as_ref()?;
+    Some(CampaignSpec {
+        trial: CampaignTrial {
+            length: None,
+            bytes: None,
+            record: true,
+            ..spec.trial.clone()
+        },
+        clients: spec.clients.clone(),
+        stacks: match makes_stacks || spec.clients.is_some() {
+            true => spec.stacks.clone(),
+            false => CampaignStacks::default(),
+        },
+        ..CampaignSpec::default()
+    })
 }
 
 /// Systems without what is only known once they are up.

@@ -9,7 +9,18 @@ use serde_json::Value;
 /// made by a program and a file loop by a name, so of workloads it is block I/O.
 fn written_out(kind: NewFileKind) -> &'static [&'static str] {
     match kind {
-        NewFileKind::Campaign => &["CampaignTarget", "CampaignWorkload"],
+        NewFileKind::Campaign => &[
+            "CampaignBuild",
+            "CampaignClients",
+            "CampaignConditioning",
+            "CampaignDesign",
+            "CampaignFaults",
+            "CampaignLoadLine",
+            "CampaignStacks",
+            "CampaignTarget",
+            "CampaignTrial",
+            "CampaignWorkload",
+        ],
         NewFileKind::Workload => &[
             "BlockIoWorkload",
             "BlockIoGroup",

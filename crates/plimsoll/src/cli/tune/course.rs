@@ -3,22 +3,18 @@
 //! command, and is not repeated when the command is.
 
 use super::TuneArgs;
-use crate::cli::design::BlockDesignChoice;
-use crate::cli::measure::{
-    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, drawn_seed, measure, policy,
-};
+use crate::cli::measure::{RunAttempt, differing, drawn_seed, measure, policy};
 use plimsoll_agent::run_id;
-use plimsoll_console::command_line;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_console::terminal;
+use plimsoll_core::campaign::{CampaignFaults, CampaignOrder, CampaignSpec};
 use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
 use plimsoll_core::event::RunFolderContents;
-use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
-use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_run::campaign::usual_warmup;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -56,7 +52,7 @@ pub(super) struct TuningRun<'a> {
     pub(super) control: bool,
     pub(super) blocks: u32,
     /// A cut of power instead of the workload.
-    pub(super) cut: Option<FaultInjection>,
+    pub(super) cut: Option<CampaignFaults>,
 }
 
 /// Results of a run, whole or partial, or none because the user stopped it.
@@ -68,7 +64,7 @@ impl TuningCourse {
         metric: ComparisonMetric,
         length: Option<Nanos>,
     ) -> Result<TuningCourse, CliError> {
-        let folder = match &args.output {
+        let folder = match &args.attempt.output {
             Some(folder) => folder.clone(),
             None => PathBuf::from("plimsoll-results").join(run_id::run_id()),
         };
@@ -76,11 +72,7 @@ impl TuningCourse {
         let begun = ["screening", "gain"].map(|name| plimsoll_archive::open(&folder.join(name)));
         let begun = begun.into_iter().find_map(Result::ok);
         let seed = begun.map_or_else(
-            || {
-                args.timing
-                    .given_seed()
-                    .unwrap_or_else(|| Seed(drawn_seed()))
-            },
+            || Seed(args.timing.seed().unwrap_or_else(drawn_seed)),
             |found| found.manifest.seed,
         );
         Ok(TuningCourse {
@@ -95,9 +87,14 @@ impl TuningCourse {
         })
     }
 
+    fn warmup(&self, args: &TuneArgs) -> Nanos {
+        let given = args.timing.warmup();
+        given.unwrap_or_else(|| usual_warmup(self.length))
+    }
+
     /// Time of so many trials, about.
     pub(super) fn time_of(&self, args: &TuneArgs, runs: u64) -> Nanos {
-        let each = self.length.0 + args.timing.warmup().0 + OVERHEAD.0;
+        let each = self.length.0 + self.warmup(args).0 + OVERHEAD.0;
         Nanos(each.saturating_mul(runs))
     }
 
@@ -108,7 +105,7 @@ impl TuningCourse {
     }
 
     fn time_left(&self, args: &TuneArgs) -> Option<Nanos> {
-        let budget = args.timing.budget()?;
+        let budget = args.attempt.budget?;
         let gone = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
         Some(Nanos(budget.0.saturating_sub(gone)))
     }
@@ -128,6 +125,28 @@ impl TuningCourse {
         plimsoll_archive::open(&self.folder.join(run.name)).ok()
     }
 
+    /// The campaign of a run.
+    fn campaign(&self, args: &TuneArgs, run: &TuningRun<'_>) -> CampaignSpec {
+        let workload = std::iter::once(&args.workload).filter(|_| run.cut.is_none());
+        let mut spec = CampaignSpec {
+            blocks: Some(self.blocks_begun(run).unwrap_or(run.blocks)),
+            margin: Some(self.policy.margin),
+            control: run.control,
+            order: CampaignOrder::Random,
+            target: run.targets.iter().map(Into::into).collect(),
+            workload: workload.map(Into::into).collect(),
+            ..CampaignSpec::default()
+        };
+        args.timing.apply(&mut spec);
+        args.shape.apply(&mut spec);
+        spec.seed = Some(self.seed.0.into());
+        if let Some(cut) = &run.cut {
+            spec.faults = cut.clone();
+            spec.trial.length = None;
+        }
+        spec
+    }
+
     /// Carries a run out, or reads what an earlier command left of it.
     pub(super) fn run(
         &self,
@@ -135,46 +154,25 @@ impl TuningCourse {
         run: &TuningRun<'_>,
     ) -> Result<TuningRunResult, CliError> {
         let folder = self.folder.join(run.name);
-        if let Some(found) = done_before(&folder)? {
+        let spec = self.campaign(args, run);
+        if let Some(found) = done_before(&folder, &spec)? {
             return Ok(ControlFlow::Continue(found));
         }
         if self.stop.load(Ordering::Relaxed) {
             return Ok(ControlFlow::Break(CliExitCode::Interrupted.into()));
         }
-        if !args.json {
+        if !args.attempt.json {
             terminal::say(&format!("{}:", run.name));
         }
-        let length = match run.cut {
-            Some(_) => None,
-            None => args.timing.length(),
-        };
-        let timing = args
-            .timing
-            .of_part(length, self.time_left(args), Some(self.seed));
-        let workload = [args.workload.clone()];
-        let measured = measure(&MeasureOptions {
-            targets: run.targets,
-            workloads: if run.cut.is_some() { &[] } else { &workload },
-            control: run.control,
-            blocks: self.blocks_begun(run).unwrap_or(run.blocks),
-            inject: run.cut.iter().cloned().collect(),
-            conditions: Vec::new(),
-            load_line: None,
-            design: BlockDesignChoice::default(),
-            campaign: CampaignChoice::default(),
-            whole: false,
-            timing: &timing,
-            shape: &args.shape,
-            source: &ClientLoadArgs::HERE,
-            consent: DestroyConsent::of(&[]),
-            policy: self.policy,
-            conditioning: ConditioningChoice::default(),
-            output: Some(&folder),
-            json: args.json,
-            dry_run: false,
-            quiet: true,
-            ladder: &[],
-        });
+        let measured = measure(
+            &spec,
+            &RunAttempt {
+                output: Some(folder.clone()),
+                budget: self.time_left(args),
+                quiet: true,
+                ..args.attempt.attempt(args.shape.trust())
+            },
+        );
         match measured {
             // That writes are lost is what a cut is made to show; what a broken file system does not let go
             // goes with `raze`, once its stack is down.
@@ -195,8 +193,8 @@ fn is_of_cuts(code: CliExitCode) -> bool {
     matches!(code, CliExitCode::BadData | CliExitCode::NotCleaned)
 }
 
-/// A run of this command that is whole.
-fn done_before(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+/// A run of this campaign that is whole.
+fn done_before(folder: &Path, spec: &CampaignSpec) -> Result<Option<RunFolderContents>, CliError> {
     if !folder.exists() {
         return Ok(None);
     }
@@ -206,12 +204,10 @@ fn done_before(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
     if !found.complete {
         return Ok(None);
     }
-    if found.manifest.command.get(1..) != command_line::words().get(1..) {
-        return Err(CliError::usage(format!(
-            "write {}: it holds a run of another command",
-            folder.display()
-        ))
-        .hint("give another directory with -o"));
+    if let Some(difference) = differing(spec, found.manifest.campaign.as_ref()) {
+        let folder = folder.display();
+        let text = format!("write {folder}: it holds a run of another campaign: {difference}");
+        return Err(CliError::usage(text).hint("give another directory with -o"));
     }
     found.comparisons = plimsoll_stats::compare_all(&found.manifest, &found.trials);
     Ok(Some(found))

@@ -9,7 +9,7 @@ mod search;
 mod text;
 
 use super::design::BLOCKS_RANGE;
-use super::measure::{TrialTimingArgs, asked};
+use super::measure::{RunAttemptArgs, TrialTimingArgs, asked};
 use super::stack::StackOptionArgs;
 use course::TuningCourse;
 use plimsoll_console::context;
@@ -21,7 +21,6 @@ use plimsoll_core::units;
 use plimsoll_lab::stacks::{StackConfig, manage};
 use plimsoll_run::tuning::{TuningLevel, TuningSetting, TuningTarget};
 use plimsoll_stats::screening::SETTINGS_MAX;
-use std::path::PathBuf;
 
 /// Find the settings of a stack that make a workload faster, and prove it.
 ///
@@ -68,18 +67,9 @@ pub(super) struct TuneArgs {
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    attempt: RunAttemptArgs,
+    #[command(flatten)]
     shape: StackOptionArgs,
-    /// Write the run folders and tuning.json to DIR (default: ./plimsoll-results/<time>).
-    ///
-    /// If DIR holds what the same command began, that is continued.
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the results as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Print what would be tried, in how many runs; change nothing.
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// A change that is tried.
@@ -96,6 +86,10 @@ fn effect(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn main(args: &TuneArgs) -> CliResult {
+    if args.attempt.save.is_some() {
+        let text = "--save does not work with tune, whose runs follow from the ones before";
+        return Err(CliError::invalid(text));
+    }
     let target = TuningTarget::parse(&args.target)?;
     let workload = asked(&args.workload, args.timing.length(), args.shape.trust())?;
     let Some(metric) = workload.workload.metric() else {
@@ -137,7 +131,7 @@ fn choices(
         false => named(args, target)?,
     };
     let mut left_out = Vec::new();
-    if !args.dry_run && !target.is_simulated() {
+    if !args.attempt.dry_run && !target.is_simulated() {
         possible_here(args, &target.with(&[])).map_err(CliError::usage)?;
     }
     let mut choices: Vec<TuningChoice> = Vec::new();
@@ -148,7 +142,7 @@ fn choices(
             let both = [alone[0], (&other.setting, &*other.level.value)];
             fits = fits.and_then(|()| target.check(&both));
         }
-        if fits.is_ok() && !args.dry_run && !target.is_simulated() {
+        if fits.is_ok() && !args.attempt.dry_run && !target.is_simulated() {
             fits = possible_here(args, &target.with(&alone));
         }
         match fits {

@@ -12,11 +12,12 @@ use super::{TuneArgs, possible_here, sign};
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_console::terminal;
+use plimsoll_core::campaign::CampaignFaults;
 use plimsoll_core::comparison::{ArmComparison, RatioEstimate};
 use plimsoll_core::event::{RunFolderContents, TrialResult};
-use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::written::{WrittenSize, WrittenTime};
 use plimsoll_lab::stacks::{StackConfig, StackPlacement};
 use plimsoll_run::tuning::{TuningSetting, TuningTarget};
 use serde_json::{Value, json};
@@ -31,15 +32,12 @@ const BLOCKS: u32 = 5;
 /// How long a server stays without power.
 const OFF: Nanos = Nanos(1_000_000_000);
 
-/// How long it is waited for until it answers again.
-const RECOVERY: Nanos = Nanos(120_000_000_000);
-
 /// Sessions whose writes are in the ledger, and synced writes of each a second.
 const SESSIONS: u32 = 2;
 const RATE: f64 = 50.0;
 
 /// Their blocks and files.
-const BLOCK_BYTES: u32 = 4 << 10;
+const BLOCK_BYTES: u64 = 4 << 10;
 const FILE_BYTES: u64 = 4 << 20;
 
 /// A value that weakens durability, and the one beside which it is held.
@@ -94,7 +92,7 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse
         return Err(CliError::invalid(text));
     }
     let cut = power_cut(args)?;
-    if args.dry_run {
+    if args.attempt.dry_run {
         return Ok(plan(args, &levels, &left_out, &cut));
     }
     let (gains, code) = match gains(args, target, &levels, course)? {
@@ -133,13 +131,12 @@ fn levels(
             let changed = if weak == setting.from { &safe } else { &weak };
             let changes = [(setting, changed.as_str())];
             // Settings that go together may still lack something on these machines.
-            let possible =
-                target
-                    .check(&changes)
-                    .and_then(|()| match args.dry_run || target.is_simulated() {
-                        true => Ok(()),
-                        false => possible_here(args, &target.with(&changes)),
-                    });
+            let possible = target.check(&changes).and_then(|()| {
+                match args.attempt.dry_run || target.is_simulated() {
+                    true => Ok(()),
+                    false => possible_here(args, &target.with(&changes)),
+                }
+            });
             if let Err(reason) = possible {
                 left_out.push(format!("{}={changed}: {reason}", setting.name));
                 continue;
@@ -324,19 +321,15 @@ fn cuts(
     Ok(None)
 }
 
-fn injection(fault: FaultKind) -> FaultInjection {
-    FaultInjection {
-        fault,
-        victim: None,
-        length: OFF,
-        recovery_timeout: RECOVERY,
-        sessions: SESSIONS,
-        rate: RATE,
-        share: None,
-        block_bytes: BLOCK_BYTES,
-        file_bytes: FILE_BYTES,
-        observers: Vec::new(),
-        refused: BTreeMap::new(),
+fn injection(fault: FaultKind) -> CampaignFaults {
+    CampaignFaults {
+        inject: vec![fault.to_string()],
+        duration: Some(WrittenTime(OFF)),
+        sessions: Some(SESSIONS),
+        rate: Some(RATE),
+        block: Some(WrittenSize(BLOCK_BYTES)),
+        file_size: Some(WrittenSize(FILE_BYTES)),
+        ..CampaignFaults::default()
     }
 }
 
@@ -426,7 +419,7 @@ fn show(
     if course.folder.is_dir() {
         keep(course, &value)?;
     }
-    if args.json {
+    if args.attempt.json {
         terminal::print_json(&value);
         return Ok(());
     }
@@ -498,7 +491,7 @@ fn as_json(
 }
 
 fn plan(args: &TuneArgs, levels: &[PricedLevel], left_out: &[String], cut: &PowerCut) -> ExitCode {
-    if args.json {
+    if args.attempt.json {
         let row = |level: &PricedLevel| {
             json!({ "setting": level.setting, "safe": level.safe, "weak": level.weak,
                 "risk": level.risk, "cut": cut.target(level, &level.weak_target) })

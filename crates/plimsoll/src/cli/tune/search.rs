@@ -80,7 +80,7 @@ pub(super) fn main(
         .iter()
         .map(|row| combination(target, choices, |at| row[at]))
         .collect();
-    if args.dry_run {
+    if args.attempt.dry_run {
         return text::plan(
             args,
             (target, choices, left_out),
@@ -101,7 +101,7 @@ pub(super) fn main(
         proof_runs: 0,
         is_cut_short: false,
     };
-    if !args.json {
+    if !args.attempt.json {
         terminal::say(&text::announcement(&report));
     }
     let code = look(&mut report, &targets)?;

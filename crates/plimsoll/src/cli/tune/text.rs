@@ -20,7 +20,7 @@ pub(super) fn plan(
     (design, targets): (&ScreeningDesign, &[String]),
     course: &TuningCourse,
 ) -> CliResult {
-    if args.json {
+    if args.attempt.json {
         let choice = |choice: &TuningChoice| {
             json!({ "setting": choice.setting.name, "from": choice.setting.from,
                 "to": choice.level.value, "risk": choice.level.risk })
@@ -89,7 +89,7 @@ pub(super) fn show(report: &TuningReport<'_>) -> Result<(), CliError> {
     if report.screening.is_some() {
         keep(report.course, &value)?;
     }
-    if report.args.json {
+    if report.args.attempt.json {
         terminal::print_json(&value);
     } else {
         terminal::print(&as_text(report));

@@ -124,7 +124,7 @@ struct VmFaultArgs {
     machine: VmNameArgs,
     /// Fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors,
     /// disk-full, clock-step.
-    #[arg(value_name = "FAULT", value_parser = super::inject::fault)]
+    #[arg(value_name = "FAULT", value_parser = super::inject::fault_kind)]
     fault: FaultKind,
     /// Action on the fault.
     #[arg(value_name = "try|on|off")]

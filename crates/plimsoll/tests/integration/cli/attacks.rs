@@ -6,7 +6,7 @@
 use crate::support::{Lab, text};
 use plimsoll_core::mapping::MappingFile;
 use plimsoll_lab::stacks::StackConfig;
-use plimsoll_run::campaign_file::CampaignPlan;
+use plimsoll_run::campaign_file::CampaignFile;
 use plimsoll_run::experiment_file;
 use plimsoll_run::spec::WorkloadSpec;
 use serde_json::Value;
@@ -61,7 +61,7 @@ const KINDS: [FileKind; 7] = [
              [[workload]]\nworkload = \"randread\"\nname = \"n\"\nfor = \"100ms\"\nsettings = { size = \"1M\" }\n"
                 .into()
         },
-        reads: |path| CampaignPlan::read(path).is_ok(),
+        reads: |path| CampaignFile::read(path).is_ok_and(|(_, spec)| spec.problems().is_empty()),
         used: |file| {
             words(
                 "compare --campaign FILE --warmup 0s --no-verify --no-record",
@@ -78,7 +78,7 @@ const KINDS: [FileKind; 7] = [
              [[workload]]\nworkload = \"randread\"\n"
                 .into()
         },
-        reads: |path| CampaignPlan::read(path).is_ok(),
+        reads: |path| CampaignFile::read(path).is_ok_and(|(_, spec)| spec.problems().is_empty()),
         used: |file| words("gate --against null --candidate null --campaign FILE", file),
         granted: &[],
     },

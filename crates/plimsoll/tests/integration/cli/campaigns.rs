@@ -151,6 +151,191 @@ fn a_mistake_in_a_campaign_file_is_told_with_line_and_key() {
     assert!(text(&output.stderr).contains("cannot be used with"));
 }
 
+/// Options that make no campaign, and what the error must name. `T` is two targets under a workload.
+const MISTAKES: &[(&str, &str)] = &[
+    ("compare T --blocks 0", "--blocks"),
+    ("compare T --blocks 1001", "--blocks"),
+    ("compare T --margin 0", "for --margin: expected a fraction"),
+    (
+        "compare T --margin 1.5",
+        "for --margin: expected a fraction",
+    ),
+    ("compare T --effect 0%", "--effect"),
+    (
+        "compare T --effect 5% --blocks 5",
+        "for --blocks: expected at least 6",
+    ),
+    (
+        "compare T --effect 5% --fault kill",
+        "--effect and --stop do not work with --fault",
+    ),
+    ("compare T --stop two-stage", "--stop needs --effect"),
+    (
+        "compare T --stop anytime",
+        "--stop needs --effect or --budget or --blocks",
+    ),
+    (
+        "compare null -w randread --effect 5%",
+        "needs at least two targets",
+    ),
+    (
+        "compare null -w randread --no-control",
+        "needs at least two targets",
+    ),
+    (
+        "compare T --for 99ms",
+        "for --for: expected at least 100 ms",
+    ),
+    ("compare T --bytes 0", "--bytes"),
+    (
+        "compare T --bytes 1G --effect 5%",
+        "--bytes does not work with --effect and --stop",
+    ),
+    (
+        "compare T --bytes 1G --fault kill",
+        "--bytes does not work with --fault",
+    ),
+    ("compare T --steady=1m", "--steady"),
+    ("compare T --precondition 101x", "--precondition"),
+    ("compare T --under sloow", "--under"),
+    ("compare T --under slow,slow", "'slow' is given twice"),
+    (
+        "compare T --under slow --fault kill",
+        "--under does not work with --fault",
+    ),
+    ("compare T --fault kil", "--fault"),
+    (
+        "compare T --closed-and-open --fault kill",
+        "--closed-and-open does not work with --fault",
+    ),
+    (
+        "compare T --closed-and-open --under slow",
+        "--closed-and-open does not work with --under",
+    ),
+    (
+        "compare T --closed-and-open --effect 5%",
+        "--closed-and-open does not work with --effect and --stop",
+    ),
+    (
+        "compare T --victim server1",
+        "--victim needs --fault or --under",
+    ),
+    ("compare T --sessions 2", "--sessions needs --fault"),
+    (
+        "compare T --fault-duration 1s",
+        "--fault-duration needs --fault",
+    ),
+    ("compare T --observer stamp", "--observer needs --fault"),
+    ("compare T --repeat 3", "--repeat needs --fault"),
+    (
+        "compare T --fault kill --rate 0",
+        "for --rate: expected a number from 0.1",
+    ),
+    (
+        "compare T --prove-client --clients n1",
+        "--prove-client does not work with --clients",
+    ),
+    ("compare null sim -w nothing", "nothing"),
+    ("compare null sim -w randread -w randread", "given twice"),
+    ("compare null simm -w randread", "simm"),
+    ("run nas.toml null --full-replay --for 10s", "--full-replay"),
+    (
+        "loadline T --slo p99<1s --from 2 --to 1",
+        "for --from: expected two positive numbers",
+    ),
+    ("loadline T --slo p99<1s --width 0.1%", "--width"),
+    ("loadline T --slo p99<20", "--slo"),
+    (
+        "loadline T --slo p99<1s --for 9s",
+        "for --for: expected at least 10 s",
+    ),
+    (
+        "loadline T --slo p99<1s --cost b=0.1/h",
+        "for --cost: expected one of the targets",
+    ),
+    (
+        "loadline T --slo p99<1s --recovery-timeout 1s",
+        "--recovery-timeout needs --fault or --under",
+    ),
+    (
+        "fit-for etcd null --from 2",
+        "for --from: expected a positive number below 1",
+    ),
+    ("fit-for etdc null", "etdc"),
+    (
+        "failover raid1 --block 5000",
+        "for --block: expected a power of two",
+    ),
+    (
+        "failover raid1 --block 1M --file-size 15M",
+        "for --file-size: expected at least 16 blocks",
+    ),
+    ("failover raid1 --load 50% --rate 10", "--rate"),
+    ("layers local -w randread", "one layer only"),
+];
+
+#[test]
+fn mistakes_of_options_are_told_before_anything_is_made() {
+    let lab = Lab::new();
+    for (words, expect) in MISTAKES {
+        let words = words.replace(" T", " null sim(disk) -w randread");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let output = lab.run(&[&words[..], &["-o", "r"]].concat());
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.contains(expect), "{words:?}: {told}");
+        assert!(!lab.path("r").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn every_measuring_command_saves_a_campaign_that_runs_the_same() {
+    let lab = Lab::new();
+    let commands = [
+        "run randread,size=8m sim(disk) --for 2s --warmup 1s",
+        "compare sim(disk) sim(flash) -w randread,size=8m --for 1s --blocks 2 --margin 0.1",
+        "compare sim(disk) sim(flash) -w randread,size=8m --effect 20% --budget 10m --stop anytime",
+        "loadline sim(disk) -w randread,size=8m --slo p99<100ms --for 10s --budget 5m --to 4",
+        "fit-for etcd sim(flash) --for 10s --budget 2m --slo p99<1s",
+    ];
+    for (at, words) in commands.iter().enumerate() {
+        let words = format!("{words} --seed 5 --no-verify");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let file = format!("c{at}.toml");
+        let saved = lab.run(&[&words[..], &["--save", &file]].concat());
+        assert_eq!(saved.status.code(), Some(0), "{}", text(&saved.stderr));
+        let folders = [format!("by-words-{at}"), format!("by-file-{at}")];
+        let by_words = lab.run(&[&words[..], &["--json", "-o", &folders[0]]].concat());
+        let by_file = lab.run(&["run", &file, "--json", "-o", &folders[1]]);
+        assert!(
+            by_words
+                .status
+                .code()
+                .is_some_and(|code| code < 20 && code != 2)
+        );
+        let json = |output: &std::process::Output| -> Value {
+            serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+        };
+        let (a, b) = (json(&by_words), json(&by_file));
+        for key in ["comparisons", "load_lines", "blocks", "policy", "workloads"] {
+            assert_eq!(a[key], b[key], "{words:?}: {key}");
+        }
+        let ops = |json: &Value| -> Vec<Value> {
+            let trials = json["trials"].as_array().expect("trials").iter();
+            trials.map(|trial| trial["stats"].clone()).collect()
+        };
+        assert!(!ops(&a).is_empty());
+        assert_eq!(ops(&a), ops(&b), "{words:?}");
+        // Saved again by the file, it is the same file.
+        let again = format!("again-{at}.toml");
+        let output = lab.run(&["run", &file, "--save", &again]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+        assert_eq!(read(&again), read(&file));
+    }
+}
+
 #[test]
 fn the_tail_of_an_open_loop_is_what_the_law_of_the_queue_says() {
     let lab = Lab::new();

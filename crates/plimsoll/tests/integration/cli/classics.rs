@@ -216,7 +216,7 @@ fn what_cannot_be_traced_is_said() {
         ),
         (&["cmd:true", "--trace-ops", "1"], "not traced"),
         (&["randread", "--trace-ops", "0"], "1..=10000000"),
-        (&["randread"], "<TARGET>"),
+        (&["randread"], "no target is given"),
         (&["randread", "t", "--group", "0"], "--trace-ops"),
     ] {
         let output = lab.run(&[&["run"], args].concat());

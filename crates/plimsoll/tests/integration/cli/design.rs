@@ -221,7 +221,10 @@ fn wrong_wishes_are_refused_with_one_error() {
     refused(&["--effect=-5%"], "such as 5% or 0.05");
     refused(&["--stop", "soon"], "two-stage");
     refused(&["--stop", "two-stage"], "needs --effect");
-    refused(&["--stop", "anytime"], "needs a limit");
+    refused(
+        &["--stop", "anytime"],
+        "needs --effect or --budget or --blocks",
+    );
     refused(&["--effect", "5%", "--blocks", "3"], "at least 6");
     refused(
         &["--effect", "5%", "--fault", "kill"],

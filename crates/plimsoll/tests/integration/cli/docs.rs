@@ -56,7 +56,11 @@ impl DocFiles {
         write("grafana.csv", &panel);
         let output = lab.run(&["new", "mapping", "grafana.csv"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        for (name, of) in [("campaign", "campaigns/parameters"), ("mine", "stacks/own")] {
+        for (name, of) in [
+            ("campaign", "campaigns/parameters"),
+            ("monday", "campaigns/parameters"),
+            ("mine", "stacks/own"),
+        ] {
             let from = commands::root().join(format!("examples/{of}.toml"));
             std::fs::copy(from, lab.path(&format!("{name}.toml"))).unwrap();
         }

@@ -3,6 +3,7 @@
 
 use crate::support::{Lab, text};
 use plimsoll_core::event::RunManifest;
+use plimsoll_core::op::EngineChoice;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::CommandOutputFormat;
@@ -71,10 +72,10 @@ const CHANGES: &[Change] = &[
         manifest.balanced = true;
     }),
     ("another engine", |manifest, _| {
-        manifest.settings.as_mut().unwrap().engine = "uring".into();
+        manifest.campaign.as_mut().unwrap().trial.engine = EngineChoice::Uring;
     }),
-    ("settings that are not known", |manifest, _| {
-        manifest.settings = None;
+    ("a campaign that is not known", |manifest, _| {
+        manifest.campaign = None;
     }),
 ];
 
@@ -164,40 +165,30 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "workloads[0] is \"randread size=1m\" there",
     ),
     ("200ms", "300ms", "entries[0].length"),
-    ("0s", "100ms", "settings.warmup"),
+    ("0s", "100ms", "campaign.trial.warmup"),
     ("3", "4", "blocks is 3 there, and 4 by this command"),
     (
         "--no-verify",
         "--no-record",
-        "settings.verify is false there",
+        "campaign.trial.verify is false there",
     ),
-    ("", "--engine sync", "settings.engine is \"auto\" there"),
+    (
+        "",
+        "--engine sync",
+        "campaign.trial.engine is \"auto\" there",
+    ),
     ("", "--margin 0.1", "policy.margin is 0.05 there"),
     ("", "--no-control", "arms["),
 ];
+
+/// A comparison of nine short trials.
+const WORDS: &str = "compare a b -w randread,size=1m --for 200ms --warmup 0s --seed 7 --blocks 3 --no-verify -o run";
 
 #[test]
 fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
     let lab = Lab::new();
     let _ = ["a", "b", "c"].map(|name| lab.directory(name));
-    let words = [
-        "compare",
-        "a",
-        "b",
-        "-w",
-        "randread,size=1m",
-        "--for",
-        "200ms",
-        "--warmup",
-        "0s",
-        "--seed",
-        "7",
-        "--blocks",
-        "3",
-        "--no-verify",
-        "-o",
-        "run",
-    ];
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
     let mut child = lab.start(&words);
     lab.wait_for_text("run", "\"trial_ended\"");
     child.kill().unwrap();
@@ -224,12 +215,43 @@ fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("arms[0].facts.path is \"/"), "{told}");
+    // The campaign, saved by words in another order, and with another seed.
+    let saved = "compare --save same.toml -w randread,size=1m --no-verify a b --for 200ms --warmup 0s --blocks 3";
+    for (words, code) in [(saved, Some(0)), (saved, Some(2))] {
+        let output = lab.run(&words.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(output.status.code(), code, "{}", text(&output.stderr));
+    }
+    let wrong = lab.run(&["run", "same.toml", "--seed", "9", "-o", "run"]);
+    let told = text(&wrong.stderr);
+    assert!(
+        told.contains("seed is 7 there, and 9 by this command"),
+        "{told}"
+    );
+    // Other words, until their time is over.
     let same = "compare -o ./run --blocks=3 --seed=7 --no-verify --warmup 0ms --for 0.2s a b \
-                --workload randread,size=1m --no-record --progress off";
+                --workload randread,size=1m --no-record --progress off --budget 600ms";
     let output = lab.run(&same.split_whitespace().collect::<Vec<_>>());
     let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(told.contains("resuming the run in ./run"), "{told}");
+    assert!(told.contains("the time of --budget is over"), "{told}");
+    // The folder itself, which was put elsewhere.
+    let moved = elsewhere.path().join("moved");
+    std::fs::rename(lab.path("run"), &moved).unwrap();
+    let output = lab.run(&["run", &moved.display().to_string(), "--budget", "600ms"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("resuming the run in /"), "{told}");
+    assert!(told.contains("the time of --budget is over"), "{told}");
+    std::fs::rename(&moved, lab.path("run")).unwrap();
+    // The file, from a directory in which the names are others.
+    let file = lab.path("same.toml").display().to_string();
+    let output = lab
+        .command(&["run", &file, "-o", &folder])
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("resuming the run in "), "{told}");
     let shown = lab.json(&["report", "run", "--json"]);
     assert_eq!(shown["trials"].as_array().unwrap().len(), 9);
 }

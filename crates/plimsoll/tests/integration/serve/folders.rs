@@ -49,7 +49,7 @@ pub(crate) fn manifest(name: &str) -> RunManifest {
         load_nodes: Vec::new(),
         conditioning: None,
         trial_bytes: None,
-        settings: None,
+        campaign: None,
         design: None,
         balanced: false,
     }

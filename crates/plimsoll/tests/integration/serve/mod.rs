@@ -454,7 +454,7 @@ fn a_run_is_started_watched_stopped_and_resumed() {
     }
     let (code, said) = server.end();
     assert!(
-        code == Some(0) && said.contains("stopping: plimsoll compare"),
+        code == Some(0) && said.contains("stopping: plimsoll run "),
         "{code:?} {said}"
     );
     assert!(!plimsoll_archive::is_being_written(&folder).unwrap());
@@ -508,6 +508,47 @@ fn a_run_that_is_told_to_be_stopped_is_resumed_at_once() {
         assert_eq!(resumed.status, 202, "{resumed:?}");
         job = resumed.json()["id"].as_str().expect("a name").to_owned();
     }
+}
+
+/// A run is known by its campaign, whoever began it; the page goes on with what a form could ask for.
+#[test]
+fn a_run_of_a_terminal_is_resumed_from_the_page() {
+    let server = TestServer::start();
+    let place = server.place.path();
+    let begin = |words: &str, run: &str| {
+        let mut command = plimsoll(place);
+        let folder = format!("runs/{run}");
+        command.args(words.split_whitespace()).args(["-o", &folder]);
+        let ended = command.output().unwrap();
+        assert!(
+            text(&ended.stderr).contains("the time of --budget is over"),
+            "{ended:?}"
+        );
+    };
+    let words =
+        "compare sim null -w randread,size=8m --seed 7 --for 300ms --blocks 3 --budget 400ms";
+    begin(words, "ours");
+    begin(
+        &words
+            .replace("randread,size=8m", "cmd:true")
+            .replace("sim null", "."),
+        "theirs",
+    );
+    let refused = server.post("/api/v1/runs/theirs/resume", "");
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(
+        refused.body.contains("is not resumed here: "),
+        "{refused:?}"
+    );
+    let resumed = server.post("/api/v1/runs/ours/resume", "");
+    assert_eq!(resumed.status, 202, "{resumed:?}");
+    let job = resumed.json()["id"].as_str().expect("a name").to_owned();
+    let ended = server.wait(&format!("/api/v1/jobs/{job}"), |job| {
+        job["state"] != "running"
+    });
+    assert_eq!(ended["state"], "done", "{ended}");
+    let run = server.get("/api/v1/runs/ours").json();
+    assert_eq!(run["state"], "complete", "{run}");
 }
 
 /// Both programs are of one package; who copied one alone is told.

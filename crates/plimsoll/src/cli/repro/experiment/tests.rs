@@ -5,7 +5,7 @@ use super::*;
 use crate::cli::Cli;
 use crate::cli::trust::TrustArgs;
 use plimsoll_core::experiment::ExperimentTable;
-use plimsoll_run::campaign_file::CampaignPlan;
+use plimsoll_run::campaign_file::{CampaignFile, WorkloadVariant};
 use std::io::Write as _;
 
 fn embedded() -> impl Iterator<Item = (&'static str, ExperimentFile)> {
@@ -49,9 +49,10 @@ fn files_beside_an_experiment_are_there() {
                 .join(beside);
             assert!(path.is_file(), "{}: {word}", one.name);
             if option == "--campaign" {
-                let plan = CampaignPlan::read(&path).unwrap();
+                let (_, spec) = CampaignFile::read(&path).unwrap();
+                assert_eq!(spec.problems(), [], "{word}");
                 // Else it would have to be trusted, and nobody could say so.
-                for variant in &plan.workloads {
+                for variant in WorkloadVariant::all(&spec) {
                     let request =
                         crate::cli::measure::asked(&variant.text, None, &TrustArgs::default())
                             .unwrap();

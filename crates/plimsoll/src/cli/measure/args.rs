@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options that all measuring commands have: those of trials, which go into the campaign, and those of one
+//! attempt at it.
+
+use super::super::progress::ProgressMode;
+use super::super::trust::TrustArgs;
+use super::{ClientLoadArgs, choices};
+use plimsoll_core::campaign::CampaignSpec;
+use plimsoll_core::data_check::DataCheck;
+use plimsoll_core::op::EngineChoice;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::written::WrittenTime;
+use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_run::campaign_file::CampaignFile;
+use std::path::{Path, PathBuf};
+
+/// How operations reach the kernel.
+const ENGINES: [(&str, EngineChoice); 3] = [
+    ("auto", EngineChoice::Auto),
+    ("uring", EngineChoice::Uring),
+    ("sync", EngineChoice::Sync),
+];
+
+/// When what is written is verified, where it is.
+const DATA_CHECKS: [(&str, DataCheck); 2] =
+    [("end", DataCheck::End), ("always", DataCheck::Always)];
+
+/// How long, from which seed, with which engine.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::cli) struct TrialTimingArgs {
+    /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
+    /// 22s longer than that lasts).
+    ///
+    /// Workloads that end by themselves need no length.
+    #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Option<Nanos>,
+    /// Warm up for TIME before the measured part, for workloads that run as fast as they can
+    /// (default: a tenth of --for, at most 1s; with --effect what the pilot needs).
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    warmup: Option<Nanos>,
+    /// Seed of all random numbers (default: drawn and printed).
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Submit operations by io_uring (uring), by plain system calls (sync), or by what suits the
+    /// workload (auto; the default).
+    #[arg(long, value_parser = choices(&ENGINES))]
+    engine: Option<EngineChoice>,
+    /// Skip the write-verify test that precedes every measurement.
+    #[arg(long)]
+    no_verify: bool,
+    /// Do not record disk counters during the trials.
+    ///
+    /// By default the counters of the disks below the targets are recorded once a second into the
+    /// run folder.
+    #[arg(long)]
+    no_record: bool,
+    /// Verify the data that a block workload writes.
+    ///
+    /// `end` stamps every sector and reads everything back after each trial; `always` also checks
+    /// every read during the trial. Bad blocks end the command with exit code 12. Verification
+    /// costs CPU time for every byte written (with `always` also for every byte read), 32 bytes of
+    /// memory per block, and the time to read everything back. Use it to test data integrity; do
+    /// not compare its results with those of runs without it.
+    #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
+    verify_data: Option<DataCheck>,
+    /// Play every workload also with half and with double the client's CPUs.
+    ///
+    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
+    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
+    #[arg(long)]
+    prove_client: bool,
+}
+
+impl TrialTimingArgs {
+    /// Puts what was given into a campaign.
+    pub(in crate::cli) fn apply(&self, spec: &mut CampaignSpec) {
+        let trial = &mut spec.trial;
+        trial.length = self.length.map(WrittenTime).or(trial.length);
+        trial.warmup = self.warmup.map(WrittenTime).or(trial.warmup);
+        trial.engine = self.engine.unwrap_or(trial.engine);
+        trial.verify_data = self.verify_data.unwrap_or(trial.verify_data);
+        trial.verify &= !self.no_verify;
+        trial.record &= !self.no_record;
+        trial.prove_client |= self.prove_client;
+        spec.seed = self.seed.map(Into::into).or(spec.seed.take());
+    }
+
+    pub(in crate::cli) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// How long, where that was given.
+    pub(in crate::cli) fn length(&self) -> Option<Nanos> {
+        self.length
+    }
+
+    /// The time before it, where that was given.
+    pub(in crate::cli) fn warmup(&self) -> Option<Nanos> {
+        self.warmup
+    }
+}
+
+/// One attempt at a campaign: where it is recorded, how long it may take, how it is shown.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::cli) struct RunAttemptArgs {
+    /// Start no further trial after TIME, counted from the start of the command.
+    ///
+    /// The same campaign with the same -o runs the trials that are left. With --effect or --stop
+    /// of compare and layers, blocks are designed to fit into it.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    pub(in crate::cli) budget: Option<Nanos>,
+    /// Play a model that missed a gate when it was fitted or verified.
+    ///
+    /// The report says so at its top.
+    #[arg(long)]
+    force_model: bool,
+    /// Measure although another run uses the same directory.
+    ///
+    /// The report says so.
+    #[arg(long)]
+    shared: bool,
+    /// How the run is shown on standard error while it goes on.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    progress: ProgressMode,
+    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
+    ///
+    /// If DIR holds an interrupted run of the same campaign, that run is resumed.
+    #[arg(short, long, value_name = "DIR")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Write the campaign that these options make to FILE.toml, and measure nothing.
+    ///
+    /// plimsoll run FILE.toml carries it out. Options of one attempt (-o, --budget, --progress, --shared,
+    /// --force-model, --destroy, --trust) are not in the file.
+    #[arg(long, value_name = "FILE.toml")]
+    pub(in crate::cli) save: Option<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    /// Print what would be done, in which order; change nothing.
+    #[arg(long)]
+    pub(in crate::cli) dry_run: bool,
+}
+
+/// Consent to overwrite devices.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(in crate::cli) struct DestroyArgs {
+    /// Allow block devices among the targets to be overwritten.
+    ///
+    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
+    /// must be named again: --destroy=/dev/sdx.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    destroy: Vec<String>,
+}
+
+/// Everything that may differ between two attempts at one campaign, consent and trust among it.
+pub(in crate::cli) struct RunAttempt<'a> {
+    pub(in crate::cli) output: Option<PathBuf>,
+    pub(in crate::cli) save: Option<&'a Path>,
+    pub(in crate::cli) json: bool,
+    pub(in crate::cli) dry_run: bool,
+    /// Leave the page, and print nothing of the results: they are a part of something.
+    pub(in crate::cli) quiet: bool,
+    pub(in crate::cli) budget: Option<Nanos>,
+    pub(in crate::cli) progress: ProgressMode,
+    pub(in crate::cli) shared: bool,
+    pub(in crate::cli) force_model: bool,
+    pub(in crate::cli) consent: DestroyConsent,
+    pub(in crate::cli) trust: &'a TrustArgs,
+    /// Where hosts of a scheduler connect, and how long they are waited for.
+    pub(in crate::cli) source: &'a ClientLoadArgs,
+    /// The file that the campaign is from.
+    pub(in crate::cli) file: Option<CampaignFile>,
+}
+
+impl RunAttemptArgs {
+    /// One that overwrites no device.
+    pub(in crate::cli) fn attempt<'a>(&'a self, trust: &'a TrustArgs) -> RunAttempt<'a> {
+        RunAttempt {
+            output: self.output.clone(),
+            save: self.save.as_deref(),
+            json: self.json,
+            dry_run: self.dry_run,
+            quiet: false,
+            budget: self.budget,
+            progress: self.progress,
+            shared: self.shared,
+            force_model: self.force_model,
+            consent: DestroyConsent::of(&[]),
+            trust,
+            source: &ClientLoadArgs::HERE,
+            file: None,
+        }
+    }
+}
+
+impl DestroyArgs {
+    pub(in crate::cli) fn consent(&self) -> DestroyConsent {
+        DestroyConsent::of(&self.destroy)
+    }
+}
