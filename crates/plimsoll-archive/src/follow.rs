@@ -4,6 +4,7 @@
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
 use crate::read::{self, EventLineReader, begin};
+use crate::sealed::{NONE_BEFORE, unseal};
 use plimsoll_core::event::{RunEvent, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use std::fs::{File, TryLockError};
@@ -62,9 +63,14 @@ pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     };
     let bytes = last().unwrap_or_default();
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let event = lines
-        .next_back()
-        .and_then(|line| read::event(line, format).ok());
+    let (last, before) = (lines.next_back(), lines.next_back());
+    let manifest = || manifest_begin(folder).unwrap_or_default();
+    let before = before.map_or_else(manifest, <[u8]>::to_vec);
+    let before = match format >= FormatVersion::RUN_WITH_CHAIN {
+        true => unseal(&before, NONE_BEFORE).1,
+        false => NONE_BEFORE,
+    };
+    let event = last.and_then(|line| read::event(line, format, before).0.ok());
     matches!(
         event,
         Some(RunEvent::Finished {
@@ -72,6 +78,14 @@ pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
             ..
         })
     )
+}
+
+/// The first bytes of a manifest, which have its checksum.
+fn manifest_begin(folder: &Path) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    let manifest = File::open(folder.join(MANIFEST))?;
+    manifest.take(64).read_to_end(&mut begin)?;
+    Ok(begin)
 }
 
 /// Gives the events of a run folder bit by bit, from the first one on and as they are written.

@@ -8,11 +8,12 @@
 //! FOLDER/disks.meta, .index, .0, …   what the disks of this machine counted, a PCP archive
 //! FOLDER/report.html     the report; derived, can be made again at any time
 //! ```
-//! Since format 2.2 the manifest and every event begin with a checksum: `{"crc32c":"89abcdef",`, CRC-32C
-//! of all bytes behind that comma. A damaged event is left out with a warning; a damaged manifest is
-//! refused, and so are numbers that no run has (`bounds`). Reading keeps the results of all trials and joins
-//! their seconds; it takes at most sixteen times the bytes of the folder, and far less of one that this
-//! program wrote.
+//! Since format 2.2 the manifest and every event begin with a checksum: `{"crc32c":"89abcdef",`, CRC-32C of
+//! all bytes behind that comma. Since 2.8 the checksum of an event goes on from the one before it, the first
+//! from that of the manifest: events are bound to their run and to their order. A damaged event is left out
+//! with a warning; a damaged manifest is refused, and so are numbers that no run has (`bounds`). Reading
+//! keeps the results of all trials and joins their seconds; it takes at most sixteen times the bytes of the
+//! folder, and far less of one that this program wrote.
 //!
 //! Who appends events holds a lock on their file, which ends with the program: so others see whether a
 //! run goes on, and can follow it.

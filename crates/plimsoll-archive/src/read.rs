@@ -6,13 +6,13 @@ use crate::digest::FileDigester;
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
 use crate::left_out::LeftOutTrials;
-use crate::sealed::{CHECKSUM, UnsealResult, unseal};
+use crate::sealed::{CHECKSUM, NONE_BEFORE, SealChain, UnsealResult, unseal};
 use crate::strip::TrialDownsampler;
 use plimsoll_core::event::{
     PHASES_MAX, RunEvent, RunFileDigest, RunFolderContents, RunManifest, RunWarning,
 };
 use plimsoll_core::format::FormatVersion;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -103,31 +103,76 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Reads the lines of events of one run.
+/// Reads the lines of events of one run, each in its place: up to format 2.7 a line had a checksum of its own,
+/// and one that was there twice, elsewhere or of another run counted.
 #[derive(Debug)]
 pub(crate) struct EventLineReader {
     format: FormatVersion,
     bounds: RunBounds,
     left_out: LeftOutTrials,
+    /// The checksums before the next line; none where each has its own.
+    before: SealChain,
+    /// Those of the lines until there.
+    seen: BTreeSet<u32>,
 }
 
 impl EventLineReader {
     /// The event of a line, `None` where it belongs to what is left out; why there is none.
     pub(crate) fn event(&mut self, line: &[u8]) -> Result<Option<RunEvent>, String> {
-        let event = event(line, self.format)?;
+        let (event, behind) = event(line, self.format, self.before);
+        // A line whose checksum was there before is one of before: it moves nothing.
+        let [written, meant] = behind;
+        let is_new = written == meant || !self.seen.contains(&written);
+        if self.is_chained() && is_new {
+            self.seen.insert(written);
+            self.before = behind;
+        }
+        let event = event?;
         self.bounds.check(&event)?;
         Ok(self.left_out.rest_of(event))
     }
+
+    /// The checksum that the line behind this one goes on from, or the first line; `None` where each has its
+    /// own.
+    pub(crate) fn sum_behind(&self, line: Option<&[u8]>) -> Option<u32> {
+        let behind = line.map_or(self.before, |line| unseal(line, self.before).1);
+        self.is_chained().then_some(behind[0])
+    }
+
+    fn is_chained(&self) -> bool {
+        self.format >= FormatVersion::RUN_WITH_CHAIN
+    }
 }
 
-/// The event of a line of a run of this format, whatever the run planned; why there is none.
-pub(crate) fn event(line: &[u8], format: FormatVersion) -> Result<RunEvent, String> {
+/// The event of a line of a run of this format, behind these checksums, whatever the run planned, or why there
+/// is none; and the checksums behind it.
+pub(crate) fn event(
+    line: &[u8],
+    format: FormatVersion,
+    before: SealChain,
+) -> (Result<RunEvent, String>, SealChain) {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
-    let object = match unseal(text) {
+    let (unsealed, behind) = unseal(text, before);
+    (read_event(text, format, unsealed), behind)
+}
+
+fn read_event(
+    text: &[u8],
+    format: FormatVersion,
+    unsealed: UnsealResult,
+) -> Result<RunEvent, String> {
+    let object = match unsealed {
         UnsealResult::Intact(object) => object,
         UnsealResult::Bare if format < FormatVersion::RUN_WITH_CHECKSUMS => text.to_vec(),
         UnsealResult::Bare => return Err("it has no checksum".into()),
-        UnsealResult::Damaged => return Err("its checksum does not match".into()),
+        UnsealResult::Damaged if format < FormatVersion::RUN_WITH_CHAIN => {
+            return Err("its checksum does not match".into());
+        }
+        UnsealResult::Damaged => {
+            return Err(
+                "its checksum does not match: it was changed, or the line before it".into(),
+            );
+        }
     };
     let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
     match &event {
@@ -212,12 +257,12 @@ pub(crate) fn begin(
     file.read_to_end(&mut text)
         .map_err(io_error("read", &path))?;
     files.push(file.finish(MANIFEST));
-    let unsealed = unseal(text.trim_ascii_end());
-    let numbers = check_numbers(&text);
+    let text = text.trim_ascii_end();
+    let (unsealed, behind) = unseal(text, NONE_BEFORE);
+    let numbers = check_numbers(text);
     // The version first: a newer manifest may have fields that this program does not know.
     let mut value: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-    drop(text);
+        serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
     let version = value.get("format").cloned().unwrap_or_default();
     let found: FormatVersion =
         serde_json::from_value(version).map_err(|e| damaged(e.to_string()))?;
@@ -245,6 +290,11 @@ pub(crate) fn begin(
         serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
     let reader = EventLineReader {
         format: manifest.format,
+        seen: BTreeSet::new(),
+        before: match manifest.format >= FormatVersion::RUN_WITH_CHAIN {
+            true => behind,
+            false => NONE_BEFORE,
+        },
         bounds: RunBounds::of(&manifest, left_out.workloads()).map_err(damaged)?,
         left_out,
     };

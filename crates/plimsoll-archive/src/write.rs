@@ -3,9 +3,11 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
+use crate::read::begin;
 use crate::result_file::{MODE, is_early, make_directory, write_result};
 use crate::sealed::seal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
+use plimsoll_core::format::FormatVersion;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +21,8 @@ pub struct RunFolderWriter {
     events: File,
     /// Bytes of the events that are there whole.
     whole: u64,
+    /// Checksum that the next line goes on from, where lines are bound to each other.
+    before: Option<u32>,
     failure: Option<ArchiveError>,
 }
 
@@ -34,7 +38,7 @@ impl RunFolderWriter {
         make_directory(folder).map_err(io_error("create the run folder", folder))?;
         let path = folder.join(MANIFEST);
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
-        let text = seal(&text);
+        let (text, sum) = seal(&text, 0);
         let write = || -> std::io::Result<File> {
             let events = OpenOptions::new()
                 .create(true)
@@ -66,6 +70,7 @@ impl RunFolderWriter {
             folder: folder.into(),
             events,
             whole: 0,
+            before: (manifest.format >= FormatVersion::RUN_WITH_CHAIN).then_some(sum),
             failure: None,
         })
     }
@@ -81,19 +86,26 @@ impl RunFolderWriter {
     /// # Errors
     /// When it is no such folder, cannot be written, or is being written by another program.
     pub fn resume(folder: &Path) -> Result<RunFolderWriter, ArchiveError> {
+        let (_, lines) = begin(folder, &mut Vec::new())?;
         let path = folder.join(EVENTS);
-        let open = || -> std::io::Result<(File, u64)> {
+        let open = || -> std::io::Result<(File, u64, Vec<u8>)> {
             let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
             claim(&file)?;
-            let whole = whole_lines(&mut file)?;
+            let whole = whole_lines(&mut file, u64::MAX)?;
             file.set_len(whole)?;
-            Ok((file, whole))
+            let last = whole_lines(&mut file, whole.saturating_sub(1))?;
+            let mut line = Vec::new();
+            file.seek(SeekFrom::Start(last))?;
+            file.read_to_end(&mut line)?;
+            Ok((file, whole, line))
         };
-        let (events, whole) = open().map_err(io_error("go on with", &path))?;
+        let (events, whole, last) = open().map_err(io_error("go on with", &path))?;
+        let last = (!last.is_empty()).then_some(&*last);
         Ok(RunFolderWriter {
             folder: folder.into(),
             events,
             whole,
+            before: lines.sum_behind(last),
             failure: None,
         })
     }
@@ -107,6 +119,8 @@ impl RunFolderWriter {
         let path = folder.join(EVENTS);
         writer.events.set_len(0).map_err(io_error("empty", &path))?;
         writer.whole = 0;
+        let (_, lines) = begin(folder, &mut Vec::new())?;
+        writer.before = lines.sum_behind(None);
         Ok(writer)
     }
 
@@ -153,7 +167,8 @@ impl RunFolderWriter {
     }
 
     fn append(&mut self, event: &RunEvent) -> std::io::Result<()> {
-        let mut line = seal(&serde_json::to_vec(event)?);
+        let before = self.before.unwrap_or(0);
+        let (mut line, sum) = seal(&serde_json::to_vec(event)?, before);
         line.push(b'\n');
         // One write per line: after a crash at most the last line is torn.
         self.events.write_all(&line)?;
@@ -161,6 +176,7 @@ impl RunFolderWriter {
             self.events.sync_data()?;
         }
         self.whole += line.len() as u64;
+        self.before = self.before.map(|_| sum);
         Ok(())
     }
 
@@ -210,10 +226,10 @@ fn is_kept_at_once(event: &RunEvent) -> bool {
     )
 }
 
-/// The length of all lines that have an end.
-fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+/// The length of all lines that end within the first `most` bytes.
+fn whole_lines(file: &mut File, most: u64) -> std::io::Result<u64> {
     const PIECE: u64 = 64 << 10;
-    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut end = file.seek(SeekFrom::End(0))?.min(most);
     while end > 0 {
         let from = end.saturating_sub(PIECE);
         let mut bytes = vec![0; usize::try_from(end - from).unwrap_or(0)];
@@ -302,6 +318,7 @@ mod tests {
             folder: place.path().into(),
             events: open.unwrap(),
             whole: 0,
+            before: None,
             failure: None,
         };
         writer.event(&warning("first"));

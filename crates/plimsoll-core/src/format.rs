@@ -23,6 +23,8 @@ impl FormatVersion {
     pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 8 };
     /// Run folders in which the manifest and each line of the events carry a checksum.
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
+    /// Run folders in which each checksum goes on from the one before it.
+    pub const RUN_WITH_CHAIN: FormatVersion = FormatVersion { major: 2, minor: 8 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.

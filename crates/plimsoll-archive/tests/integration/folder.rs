@@ -194,6 +194,63 @@ fn a_damaged_line_is_left_out_with_its_number_and_all_others_stand() {
 }
 
 #[test]
+fn a_line_that_is_twice_there_or_missing_or_elsewhere_is_told_and_counts_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let trial = |place: u32| {
+        let id = TrialId { place, ..trial() };
+        RunEvent::TrialEnded(Box::new(TrialResult::of(id)))
+    };
+    let told: Vec<RunEvent> = (0..5).map(trial).collect();
+    written(folder.path(), &told);
+    let path = folder.path().join("events.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // Another run of the same plan, whose results are the same.
+    let other = tempfile::tempdir().unwrap();
+    let mut manifest = manifest();
+    manifest.id = "another".into();
+    let mut writer = RunFolderWriter::create(other.path(), &manifest).unwrap();
+    told.iter().for_each(|event| writer.event(event));
+    let foreign = fs::read_to_string(other.path().join("events.jsonl")).unwrap();
+    let foreign: Vec<&str> = foreign.lines().collect();
+    let cases: [(&str, Vec<&str>, &[u32]); 6] = [
+        ("as it was", lines.clone(), &[0, 1, 2, 3, 4]),
+        (
+            "twice",
+            [&lines[..2], &lines[1..]].concat(),
+            &[0, 1, 2, 3, 4],
+        ),
+        (
+            "the whole twice",
+            [&lines[..], &lines[..]].concat(),
+            &[0, 1, 2, 3, 4],
+        ),
+        ("missing", [&lines[..1], &lines[2..]].concat(), &[0, 3, 4]),
+        (
+            "swapped",
+            vec![lines[0], lines[2], lines[1], lines[3], lines[4]],
+            &[0, 4],
+        ),
+        (
+            "foreign",
+            [&lines[..2], &foreign[2..3], &lines[2..]].concat(),
+            &[0, 1, 3, 4],
+        ),
+    ];
+    for (what, lines, places) in cases {
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let found = open(folder.path()).unwrap();
+        let counted: Vec<u32> = found.trials.iter().map(|one| one.trial.place).collect();
+        // None counts twice, and no line that is out of its place does.
+        let is_part = counted.iter().all(|place| places.contains(place));
+        assert!(is_part && counted.is_sorted(), "{what}: {counted:?}");
+        let is_told = !found.warnings.is_empty();
+        assert_eq!(is_told, what != "as it was", "{what}: {:?}", found.warnings);
+        assert!(counted.len() >= 2, "{what}: {counted:?}");
+    }
+}
+
+#[test]
 fn no_flipped_bit_changes_a_number_silently() {
     let folder = tempfile::tempdir().unwrap();
     written(folder.path(), &events());

@@ -7,7 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use crc32c::crc32c;
+use crc32c::crc32c_append;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_history::RunFigures;
@@ -84,6 +84,9 @@ impl NumbersFolder {
 
     /// Writes it, with one document in the place of its own.
     fn write(&self, to: &Path, changed: Option<(usize, &Value)>) {
+        // From 2.8 on each checksum goes on from the one before.
+        let is_chained = self.format == "2.8";
+        let mut before = 0;
         let text = |(number, own): (usize, &Value)| {
             let value = changed
                 .filter(|(of, _)| *of == number)
@@ -93,7 +96,11 @@ impl NumbersFolder {
             // Formats before 2.2 have no checksums.
             match &*self.format {
                 "2.0" | "2.1" => text,
-                _ => format!("{{\"crc32c\":\"{:08x}\",{rest}", crc32c(rest.as_bytes())),
+                _ => {
+                    let sum = crc32c_append(before, rest.as_bytes());
+                    before = if is_chained { sum } else { 0 };
+                    format!("{{\"crc32c\":\"{sum:08x}\",{rest}")
+                }
             }
         };
         let mut texts = self.documents.iter().enumerate().map(text);

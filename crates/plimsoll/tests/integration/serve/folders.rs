@@ -113,6 +113,9 @@ pub(crate) fn long(folder: &Path, seconds: u64) {
     writer.event(&began("long"));
     drop(writer);
     let path = folder.join("events.jsonl");
+    let begun = std::fs::read_to_string(&path).expect("it was written");
+    let digits = begun.split('"').nth(3).expect("a checksum");
+    let mut sum = u32::from_str_radix(digits, 16).expect("digits");
     let events = std::fs::OpenOptions::new()
         .append(true)
         .open(path)
@@ -123,14 +126,14 @@ pub(crate) fn long(folder: &Path, seconds: u64) {
     for at in 0..seconds {
         let start = at * Nanos::SECOND.0;
         let rest = format!("{}\"start\":{start}{after}", &before[1..]);
-        let sum = crc32c(rest.as_bytes());
+        sum = crc32c(sum, rest.as_bytes());
         writeln!(events, "{{\"crc32c\":\"{sum:08x}\",{rest}").expect("room");
     }
     events.flush().expect("room");
 }
 
-/// CRC-32C, bit by bit eight at a time.
-fn crc32c(bytes: &[u8]) -> u32 {
+/// CRC-32C that goes on from another, bit by bit eight at a time.
+fn crc32c(before: u32, bytes: &[u8]) -> u32 {
     static TABLE: std::sync::LazyLock<[u32; 256]> = std::sync::LazyLock::new(|| {
         std::array::from_fn(|byte| {
             let byte = u32::try_from(byte).expect("a byte");
@@ -140,7 +143,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
         })
     });
     let table = &*TABLE;
-    !bytes.iter().fold(!0u32, |sum, byte| {
+    !bytes.iter().fold(!before, |sum, byte| {
         (sum >> 8) ^ table[usize::from(sum.to_le_bytes()[0] ^ byte)]
     })
 }
