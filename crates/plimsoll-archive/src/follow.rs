@@ -2,7 +2,7 @@
 //! Reading a run folder while somebody else writes it.
 
 use crate::error::{ArchiveError, io_error};
-use crate::layout::{EVENTS, MANIFEST};
+use crate::layout::{EVENTS, MANIFEST, read_own};
 use crate::read::{self, EventLineReader, begin};
 use crate::sealed::{NONE_BEFORE, unseal};
 use plimsoll_core::event::{RunEvent, RunManifest};
@@ -41,7 +41,7 @@ pub fn events_bytes(folder: &Path) -> u64 {
 /// When there is no such folder, or it cannot be read.
 pub fn is_being_written(folder: &Path) -> Result<bool, ArchiveError> {
     let path = folder.join(EVENTS);
-    let events = File::open(&path).map_err(io_error("read", &path))?;
+    let events = read_own(&path).map_err(io_error("read", &path))?;
     // A file system without locks tells nothing: such a run counts as ended.
     Ok(matches!(
         events.try_lock_shared(),
@@ -54,7 +54,7 @@ pub fn is_being_written(folder: &Path) -> Result<bool, ArchiveError> {
 #[must_use]
 pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     let last = || -> std::io::Result<Vec<u8>> {
-        let mut events = File::open(folder.join(EVENTS))?;
+        let mut events = read_own(&folder.join(EVENTS))?;
         let len = events.metadata()?.len();
         events.seek(SeekFrom::Start(len.saturating_sub(LAST_MAX)))?;
         let mut bytes = Vec::new();
@@ -83,7 +83,7 @@ pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
 /// The first bytes of a manifest, which have its checksum.
 fn manifest_begin(folder: &Path) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
-    let manifest = File::open(folder.join(MANIFEST))?;
+    let manifest = read_own(&folder.join(MANIFEST))?;
     manifest.take(64).read_to_end(&mut begin)?;
     Ok(begin)
 }
@@ -112,7 +112,7 @@ impl RunFolderFollower {
     pub fn open(folder: &Path) -> Result<RunFolderFollower, ArchiveError> {
         let (manifest, lines) = begin(folder, &mut Vec::new())?;
         let path = folder.join(EVENTS);
-        let events = File::open(&path).map_err(io_error("read", &path))?;
+        let events = read_own(&path).map_err(io_error("read", &path))?;
         Ok(RunFolderFollower {
             folder: folder.into(),
             lines,

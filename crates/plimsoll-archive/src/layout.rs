@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of the files of a run folder.
+//! The names of the files of a run folder, and how they are opened.
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const EVENTS: &str = "events.jsonl";
@@ -7,6 +13,26 @@ pub(crate) const DISKS: &str = "disks";
 pub(crate) const LEDGERS: &str = "ledgers";
 /// Name of the report inside a run folder.
 pub const REPORT: &str = "report.html";
+
+/// Opens a file of a run folder, which somebody else may have made: a link would lead to any file of this
+/// machine, and a pipe would be waited for.
+pub(crate) fn open_own(options: &OpenOptions, path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let opened = options.clone().custom_flags(flags).open(path);
+    let is_link = |error: &std::io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    let refused = || std::io::Error::other("it is not a regular file");
+    match opened {
+        Ok(file) if !file.metadata()?.is_file() => Err(refused()),
+        Err(error) if is_link(&error) => Err(refused()),
+        opened => opened,
+    }
+}
+
+/// The same, to read it.
+pub(crate) fn read_own(path: &Path) -> std::io::Result<File> {
+    open_own(OpenOptions::new().read(true), path)
+}
 
 /// Whether a path below a run folder, with slashes, is that of a file that belongs to a run.
 #[must_use]

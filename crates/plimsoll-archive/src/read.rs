@@ -4,7 +4,7 @@
 use crate::bounds::{RunBounds, check_interval, check_numbers};
 use crate::digest::FileDigester;
 use crate::error::{ArchiveError, io_error};
-use crate::layout::{EVENTS, MANIFEST};
+use crate::layout::{EVENTS, MANIFEST, read_own};
 use crate::left_out::LeftOutTrials;
 use crate::sealed::{CHECKSUM, NONE_BEFORE, SealChain, UnsealResult, unseal};
 use crate::strip::TrialDownsampler;
@@ -13,7 +13,7 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::format::FormatVersion;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents
         files,
     };
     let path = folder.join(EVENTS);
-    let file = File::open(&path).map_err(io_error("read", &path))?;
+    let file = read_own(&path).map_err(io_error("read", &path))?;
     let mut lines = BufReader::new(FileDigester::new(file));
     let mut damaged = 0;
     // Bounded by the file: every turn consumes a line or ends.
@@ -103,8 +103,8 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Reads the lines of events of one run, each in its place: up to format 2.7 a line had a checksum of its own,
-/// and one that was there twice, elsewhere or of another run counted.
+/// Reads the lines of events of one run, each in its place: up to format 2.7 a line had a checksum of its
+/// own, and one that was there twice, elsewhere or of another run counted.
 #[derive(Debug)]
 pub(crate) struct EventLineReader {
     format: FormatVersion,
@@ -144,8 +144,8 @@ impl EventLineReader {
     }
 }
 
-/// The event of a line of a run of this format, behind these checksums, whatever the run planned, or why there
-/// is none; and the checksums behind it.
+/// The event of a line of a run of this format, behind these checksums, whatever the run planned, or why
+/// there is none; and the checksums behind it.
 pub(crate) fn event(
     line: &[u8],
     format: FormatVersion,
@@ -252,7 +252,7 @@ pub(crate) fn begin(
             "it has {size} bytes, more than any manifest"
         )));
     }
-    let file = File::open(&path).map_err(io_error("read", &path))?;
+    let file = read_own(&path).map_err(io_error("read", &path))?;
     let (mut file, mut text) = (FileDigester::new(file), Vec::new());
     file.read_to_end(&mut text)
         .map_err(io_error("read", &path))?;

@@ -19,7 +19,8 @@ pub(crate) type SealChain = [u32; 2];
 pub(crate) const NONE_BEFORE: SealChain = [0; 2];
 
 /// The text of an object (beginning with a brace) with the checksum of all that follows the comma behind it,
-/// which goes on from the one `before` it; and that checksum. Objects in a row are bound to each other thereby.
+/// which goes on from the one `before` it; and that checksum. Objects in a row are bound to each other
+/// thereby.
 pub(crate) fn seal(object: &[u8], before: u32) -> (Vec<u8>, u32) {
     let rest = object.get(1..).unwrap_or_default();
     let sum = crc32c_append(before, rest);

@@ -2,7 +2,7 @@
 //! Writing a run folder while the run goes on.
 
 use crate::error::{ArchiveError, io_error};
-use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
+use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT, open_own};
 use crate::read::begin;
 use crate::result_file::{MODE, is_early, make_directory, write_result};
 use crate::sealed::seal;
@@ -40,11 +40,9 @@ impl RunFolderWriter {
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
         let (text, sum) = seal(&text, 0);
         let write = || -> std::io::Result<File> {
-            let events = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .mode(MODE)
-                .open(folder.join(EVENTS))?;
+            let mut options = OpenOptions::new();
+            options.create(true).append(true).mode(MODE);
+            let events = open_own(&options, &folder.join(EVENTS))?;
             claim(&events)?;
             if path.exists() {
                 // Somebody was faster between the look and now.
@@ -89,7 +87,7 @@ impl RunFolderWriter {
         let (_, lines) = begin(folder, &mut Vec::new())?;
         let path = folder.join(EVENTS);
         let open = || -> std::io::Result<(File, u64, Vec<u8>)> {
-            let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
+            let mut file = open_own(OpenOptions::new().read(true).append(true), &path)?;
             claim(&file)?;
             let whole = whole_lines(&mut file, u64::MAX)?;
             file.set_len(whole)?;

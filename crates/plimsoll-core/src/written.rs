@@ -32,7 +32,10 @@ pub struct WrittenSize(pub u64);
 /// A seed. Whole numbers of TOML end at 2⁶³ - 1: larger ones are texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a whole number, or its digits as a text"
+)]
 pub enum WrittenSeed {
     /// A number.
     Number(i64),
@@ -89,6 +92,7 @@ impl fmt::Display for WrittenTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Nanos(ns) = self.0;
         match in_unit(ns, &TIME_UNITS) {
+            None if ns == 0 => f.write_str("0s"),
             Some(text) => f.write_str(&text),
             None => write!(f, "{}.{:03}us", ns / 1_000, ns % 1_000),
         }
@@ -153,7 +157,7 @@ mod tests {
             (5_400_000_000_000, "90m"),
             (1_500_000_000, "1500ms"),
             (1, "0.001us"),
-            (0, "0.000us"),
+            (0, "0s"),
         ] {
             assert_eq!(WrittenTime(Nanos(ns)).to_string(), text);
         }

@@ -7,6 +7,7 @@ use plimsoll_core::campaign::{
     CampaignProblem, CampaignSetting, CampaignSpec, CampaignWorkload, joined, settings_choices,
 };
 use plimsoll_core::units::Nanos;
+use plimsoll_lab::stacks::StackPlacement;
 use std::path::{Path, PathBuf};
 
 use crate::toml_file::{self, TomlFilePlace, TomlFileText};
@@ -19,6 +20,8 @@ const KIND: &str = "campaign";
 pub struct CampaignFile {
     /// Its path.
     pub path: PathBuf,
+    /// Machines that it reaches by itself, as the keys that say so.
+    pub reaches: Vec<String>,
     text: String,
 }
 
@@ -28,11 +31,13 @@ impl CampaignFile {
     /// # Errors
     /// When the file cannot be read, or has not the form of a campaign.
     pub fn read(path: &Path) -> Result<(CampaignFile, CampaignSpec), CliError> {
-        let file = CampaignFile {
+        let mut file = CampaignFile {
             path: path.into(),
+            reaches: Vec::new(),
             text: toml_file::read(KIND, path)?,
         };
         let spec = file.parsed()?;
+        file.reaches = reached_by(&spec);
         Ok((file, spec))
     }
 
@@ -51,24 +56,18 @@ impl CampaignFile {
         };
         let file = CampaignFile {
             path: folder.join("manifest.json"),
+            reaches: reached_by(&spec),
             text: String::new(),
         };
         let seed = Some(manifest.seed.0.into());
         Ok((file, CampaignSpec { seed, ..spec }))
     }
 
-    /// Whether a file of TOML is a campaign, and no workload, model or stack.
-    pub fn is_one(path: &Path) -> bool {
-        let is_toml = path
-            .extension()
-            .is_some_and(|extension| extension == "toml");
-        let text = is_toml.then(|| toml_file::read(KIND, path).ok()).flatten();
+    /// Whether a file of TOML is a workload or a model, which has one `[workload]`.
+    pub fn is_workload(path: &Path) -> bool {
+        let text = toml_file::read(KIND, path).ok();
         let table = text.and_then(|text| text.parse::<toml::Table>().ok());
-        table.is_some_and(|table| {
-            ["target", "workload"]
-                .iter()
-                .any(|key| table.get(*key).is_some_and(toml::Value::is_array))
-        })
+        table.is_some_and(|table| table.get("workload").is_some_and(toml::Value::is_table))
     }
 
     fn parsed(&self) -> Result<CampaignSpec, CliError> {
@@ -101,6 +100,19 @@ impl CampaignFile {
         );
         format!("{place}: {words}")
     }
+}
+
+/// Machines that a campaign reaches: hosts of a scheduler and machines of an inventory by commands, servers
+/// of others by their addresses.
+fn reached_by(spec: &CampaignSpec) -> Vec<String> {
+    let clients = spec.clients.iter();
+    let clients = clients.map(|clients| format!("what clients.on = \"{}\" starts", clients.on));
+    let on = spec.stacks.on.iter();
+    let on = on.filter(|on| StackPlacement::named(on).is_none());
+    let on = on.map(|on| format!("ssh to the machines of stacks.on = \"{on}\""));
+    let servers = spec.target.iter().filter(|one| one.target.contains("://"));
+    let servers = servers.map(|one| format!("a connection to {}", one.target));
+    clients.chain(on).chain(servers).collect()
 }
 
 /// Refuses a campaign with mistakes, telling all of them, each in words.
@@ -217,6 +229,7 @@ name = "mail"
     fn spec(text: &str) -> Result<CampaignSpec, String> {
         let file = CampaignFile {
             path: "c.toml".into(),
+            reaches: Vec::new(),
             text: text.into(),
         };
         let spec = file.parsed().map_err(|failure| failure.text())?;

@@ -56,7 +56,11 @@ impl std::fmt::Display for TomlFilePlace {
 pub(crate) fn read(kind: &str, file: &Path) -> Result<String, CliError> {
     let about =
         |error: std::io::Error| CliError::usage(format!("read {kind} {}: {error}", file.display()));
-    let bytes = std::fs::metadata(file).map_err(about)?.len();
+    let facts = std::fs::metadata(file).map_err(about)?;
+    if !facts.is_file() {
+        return Err(about(std::io::Error::other("it is not a regular file")));
+    }
+    let bytes = facts.len();
     if bytes > MAX_BYTES {
         return Err(CliError::usage(format!(
             "read {kind} {}: it has {bytes} bytes, more than any {kind}",
@@ -138,7 +142,8 @@ impl TomlFileText<'_> {
     pub(crate) fn misread(&self, error: &toml::de::Error) -> CliError {
         let offset = error.span().map_or(0, |span| span.start);
         let (kind, file, line) = (self.kind, self.file.display(), self.line_of(offset));
-        let key = match self.key_at(offset) {
+        // A key that is missing has no place of its own.
+        let key = match self.key_at(offset).filter(|_| offset > 0) {
             Some(key) if !key.is_empty() => format!(", {key}"),
             _ => String::new(),
         };

@@ -251,6 +251,39 @@ fn a_line_that_is_twice_there_or_missing_or_elsewhere_is_told_and_counts_for_not
 }
 
 #[test]
+fn a_link_in_a_folder_of_somebody_else_leads_nowhere_and_a_pipe_is_not_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let victim = place.path().join("victim");
+    for name in ["events.jsonl", "manifest.json"] {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), &events());
+        let path = folder.path().join(name);
+        let refused = |what: &str| {
+            for found in [
+                open(folder.path()).map(drop),
+                RunFolderWriter::resume(folder.path()).map(drop),
+                RunFolderFollower::open(folder.path()).map(drop),
+            ] {
+                let told = found.unwrap_err().to_string();
+                assert!(
+                    told.contains("not a regular file"),
+                    "{name}, {what}: {told}"
+                );
+            }
+        };
+        let text = fs::read(&path).unwrap();
+        fs::write(&victim, [&text[..], b"no end"].concat()).unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        refused("a link");
+        assert_eq!(fs::read(&victim).unwrap().len(), text.len() + 6, "{name}");
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        refused("a pipe");
+    }
+}
+
+#[test]
 fn no_flipped_bit_changes_a_number_silently() {
     let folder = tempfile::tempdir().unwrap();
     written(folder.path(), &events());

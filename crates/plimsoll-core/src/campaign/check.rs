@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use super::{
     CampaignBuild, CampaignDesign, CampaignFaults, CampaignLoadLine, CampaignParameter,
-    CampaignSpec, ENTRIES_MAX,
+    CampaignSpec, CampaignWorkload, ENTRIES_MAX, TEXT_MAX,
 };
 use crate::comparison::StoppingRule;
 use crate::design::BlockDesign;
@@ -86,7 +86,9 @@ const CONFLICTS: [(&str, &[&str], Option<&str>); 8] = [
 ];
 
 /// Keys that need one of others.
-const NEEDS: [(&str, &[&str]); 9] = [
+const NEEDS: [(&str, &[&str]); 11] = [
+    ("design.budget", &["design.effect", "design.stop"]),
+    ("design.pilot", &["design.effect"]),
     ("faults.victim", &["faults.inject", "under"]),
     ("faults.recovery_timeout", &["faults.inject", "under"]),
     ("faults.duration", &["faults.inject"]),
@@ -186,6 +188,10 @@ impl CampaignSpec {
             "under" => !self.under.is_empty(),
             "closed_and_open" => self.closed_and_open,
             "design" => self.design.is_some(),
+            "design.effect" => self.design.is_some_and(|one| one.effect.is_some()),
+            "design.stop" => self.design.is_some_and(|one| one.stop.is_some()),
+            "design.budget" => self.design.is_some_and(|one| one.budget.is_some()),
+            "design.pilot" => self.design.is_some_and(|one| !one.pilot),
             "load_line" => self.load_line.is_some(),
             "clients.on" => self.clients.is_some(),
             "trial.for" => trial.length.is_some(),
@@ -238,14 +244,13 @@ impl CampaignSpec {
         let most = BlockDesign::BLOCKS_MAX;
         let expected = format!("a number from 1 to {most}");
         found.value("blocks", self.blocks, |n| (1..=most).contains(&n), expected);
-        for (key, value) in [("margin", self.margin), ("confidence", self.confidence)] {
+        for (key, value, such_as) in [
+            ("margin", self.margin, 0.05),
+            ("confidence", self.confidence, 0.95),
+        ] {
             let is_fraction = |value| value > 0.0 && value < 1.0;
-            found.value(
-                key,
-                value,
-                is_fraction,
-                "a fraction between 0 and 1, such as 0.05",
-            );
+            let expected = format!("a fraction between 0 and 1, such as {such_as}");
+            found.value(key, value, is_fraction, expected);
         }
         let rungs = (!self.ladder.is_empty()).then_some(self.ladder.len());
         let is_each = |rungs| rungs == self.systems();
@@ -254,6 +259,12 @@ impl CampaignSpec {
             rungs,
             is_each,
             "as many layers as there are targets",
+        );
+        found.value(
+            "stacks.port",
+            self.stacks.port,
+            |port| port > 0,
+            "a port above 0",
         );
         if let Some(clients) = &self.clients {
             if clients.on.trim().is_empty() {
@@ -329,7 +340,16 @@ impl CampaignSpec {
                 found.other(format!("load_line.limits[{at}]"), sentence);
             }
         }
-        let is_requirement = line.requirement.is_some();
+        let is_requirement = self.is_requirement();
+        // Its load is that of the use.
+        let is_other = |one: &CampaignWorkload| Some(&one.workload) != line.requirement.as_ref();
+        if is_requirement && self.workload.iter().any(is_other) {
+            found.add(
+                "load_line.requirement",
+                CampaignProblemKind::Conflict(vec!["workload"]),
+            );
+            found.hint(Some("leave out the workload: the use is it"));
+        }
         if line.limits.is_empty() && !is_requirement {
             found.add(
                 "load_line",
@@ -418,10 +438,15 @@ impl CampaignSpec {
                 let sentence = "settings belong to a workload by name, such as 'varmail'; a file or a program has its own";
                 found.other(format!("{key}.settings"), sentence);
             }
+            let name = one.name.as_deref();
+            let is_name = |name: &str| (1..=TEXT_MAX).contains(&name.len());
+            let expected = format!("a name of at most {TEXT_MAX} characters");
+            found.value(format!("{key}.name"), name, is_name, expected);
             let is_long = |time: crate::written::WrittenTime| time.0 >= LENGTH_MIN;
             found.value(format!("{key}.for"), one.length, is_long, "at least 100 ms");
         }
-        let needs_one = [self.build.is_none(), self.faults.inject.is_empty()];
+        let has_load = !self.faults.inject.is_empty() || self.is_requirement();
+        let needs_one = [self.build.is_none(), !has_load];
         for (key, number, is_needed) in [
             ("target", self.systems(), needs_one[0]),
             ("workload", self.workloads(), needs_one[1]),
@@ -449,6 +474,12 @@ impl CampaignSpec {
     pub fn workloads(&self) -> usize {
         let workloads = self.workload.iter().map(|one| choices(&one.settings));
         workloads.fold(0, usize::saturating_add)
+    }
+
+    /// Whether limits and load are those of a published use.
+    fn is_requirement(&self) -> bool {
+        let line = self.load_line.as_ref();
+        line.is_some_and(|line| line.requirement.is_some())
     }
 
     /// Whether more than the number of blocks is set.

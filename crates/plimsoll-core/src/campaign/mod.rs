@@ -25,6 +25,9 @@ use crate::written::{WrittenSeed, WrittenSize, WrittenTime};
 /// Systems, and workloads, of one campaign at most.
 const ENTRIES_MAX: usize = 200;
 
+/// Characters of a name in reports at most.
+const TEXT_MAX: usize = 200;
+
 /// A campaign. A key that is absent has its default, which docs/campaigns.md lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -554,7 +557,7 @@ pub struct CampaignWorkload {
 /// One value of a setting, or several, each of which is tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a value, or a list of values")]
 pub enum CampaignParameter {
     /// One for all.
     One(CampaignSetting),
@@ -576,7 +579,7 @@ impl CampaignParameter {
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text, a number, true or false")]
 pub enum CampaignSetting {
     /// `true` or `false`.
     Switch(bool),

@@ -191,7 +191,7 @@ fn with_settings_of_2_7(schema: &mut schemars::Schema) {
 /// The campaign of a manifest. Format 2.7 had settings in its place, which decide nothing any more: such a
 /// run is read, and not gone on with.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "its campaign is damaged")]
 enum RecordedCampaign {
     Campaign(Box<CampaignSpec>),
     Older { engine: IgnoredAny },

@@ -36,6 +36,10 @@ pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
     if !view.results.complete {
         return vec![rest(view)];
     }
+    if is_of_file(view) {
+        let text = "See whether it is the same another day; then plimsoll diff.";
+        return vec![step(text, again(view, &[], &["-o", "--output"]))];
+    }
     steps.extend(searched(view));
     steps.extend(more_faults(view));
     steps.extend(more_blocks(view));
@@ -49,6 +53,15 @@ pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
     }
     steps.truncate(STEPS_MAX);
     steps
+}
+
+/// Whether the campaign is from a file or a run folder: other steps would need options that are not typed.
+fn is_of_file(view: &ResultsView<'_>) -> bool {
+    let manifest = &view.results.manifest;
+    let targets = manifest.campaign.iter().flat_map(|spec| &spec.target);
+    let is_typed = |target: &str| manifest.command.iter().any(|word| word == target);
+    let is_run = manifest.command.get(1).is_some_and(|word| word == "run");
+    is_run && targets.into_iter().any(|one| !is_typed(&one.target))
 }
 
 fn step(text: &str, command: String) -> ReportNextStep {

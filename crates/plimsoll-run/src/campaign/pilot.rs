@@ -20,9 +20,9 @@ pub const PILOT_LENGTH: Nanos = Nanos(3 * Nanos::SECOND.0);
 pub(super) const PILOT_STEP: Nanos = Nanos(500_000_000);
 /// Blocks after which two stages look at the noise.
 pub(super) const FIRST_STAGE: u32 = 6;
-/// How many times longer a trial is than what it costs to start and clear away: two thirds of the time are
-/// then measured.
-const LENGTH_PER_COST: f64 = 2.0;
+/// How many times longer a trial is than what it costs to start and clear away in the pilot: more than two
+/// thirds of the time are then measured, and less where later trials cost more.
+const LENGTH_PER_COST: f64 = 2.5;
 /// No trial is designed shorter: what was simulated had this one at least.
 const SHORTEST_S: f64 = 1.0;
 /// Most blocks of a run without a budget.
@@ -207,7 +207,7 @@ struct DesignQuestion<'a> {
 }
 
 impl DesignQuestion<'_> {
-    /// No trial is shorter than twice what it costs to start it, and a model's no shorter than holds its
+    /// No trial is shorter than 2.5 times what it costs to start it, and a model's no shorter than holds its
     /// bursts, where there is time for as many blocks as a promise needs.
     fn shortest_s(&self, noise: Option<&PilotNoise>) -> f64 {
         let cost_s = noise.map_or(0.0, |noise| noise.startup_s);

@@ -118,12 +118,6 @@ impl CompareArgs {
             None => (None, self.of_words()),
             Some(path) => {
                 let (file, spec) = CampaignFile::read(path)?;
-                if spec.target.is_empty() && spec.build.is_some() {
-                    let path = path.display();
-                    let text = format!("campaign {path}: expected at least one [[target]]");
-                    return Err(CliError::invalid(text)
-                        .hint("its [build] is for plimsoll gate, which compares two builds"));
-                }
                 (Some(file), spec)
             }
         };

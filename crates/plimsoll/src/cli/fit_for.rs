@@ -76,7 +76,6 @@ impl FitForArgs {
             control: false,
             order: CampaignOrder::Random,
             target: self.targets.iter().map(Into::into).collect(),
-            workload: vec![(&requirement).into()],
             load_line: Some(CampaignLoadLine {
                 limits: self.limits.clone(),
                 from: self.from,

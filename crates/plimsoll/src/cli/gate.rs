@@ -173,6 +173,10 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
     if let Some(file) = &file {
         args.check_build(file, &found)?;
     }
+    if found.build.is_some() && args.attempt.save.is_some() {
+        let text = "--save does not work with [build], whose systems are there once they are built";
+        return Err(CliError::invalid(text).hint("give --candidate and --against as directories"));
+    }
     let systems = match &found.build {
         None => targets(args)?,
         Some(build) if args.attempt.dry_run => return Ok(show(args, build)),

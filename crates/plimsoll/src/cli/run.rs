@@ -6,7 +6,7 @@ use super::measure::{
     drawn_seed, enter_directory, kept, measure,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::rng::Seed;
 use plimsoll_run::campaign_file::CampaignFile;
@@ -102,10 +102,13 @@ impl RunArgs {
     /// The campaign of a file or of a run folder, in whose directory this program is then.
     fn of_file(&self) -> Result<(CampaignFile, CampaignSpec), CliError> {
         let path = &kept(Path::new(&self.workload));
-        let (file, spec) = match (path.is_dir(), CampaignFile::is_one(path)) {
-            (true, _) => CampaignFile::of_run(path)?,
-            (_, true) => CampaignFile::read(path)?,
-            _ => {
+        let is_toml = path
+            .extension()
+            .is_some_and(|extension| extension == "toml");
+        let (file, spec) = match path.is_dir() {
+            true => CampaignFile::of_run(path)?,
+            false if is_toml && !CampaignFile::is_workload(path) => CampaignFile::read(path)?,
+            false => {
                 let text = format!("run {}: no target is given", self.workload);
                 let hint = "only a campaign file or a run folder has its own targets";
                 return Err(CliError::usage(text).hint(hint));
@@ -116,12 +119,13 @@ impl RunArgs {
     }
 
     /// Where the run goes: one that was interrupted goes on in its folder.
-    fn folder(&self) -> Option<PathBuf> {
+    fn folder(&self) -> Result<Option<PathBuf>, CliError> {
         let own = Path::new(&self.workload);
-        let own =
-            self.target.is_none() && plimsoll_archive::open(own).is_ok_and(|run| !run.complete);
-        let given = self.attempt.output.as_deref();
-        given.or(own.then_some(Path::new(&self.workload))).map(kept)
+        let is_run = self.target.is_none() && own.is_dir();
+        let read = is_run.then(|| plimsoll_archive::open(own)).transpose();
+        let read = read.map_err(failed(CliExitCode::Usage))?;
+        let own = read.filter(|run| !run.complete).map(|_| own);
+        Ok(self.attempt.output.as_deref().or(own).map(kept))
     }
 }
 
@@ -135,7 +139,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         let seed = Seed(args.timing.seed().unwrap_or_else(drawn_seed));
         return super::trace_ops::print_issues(&args.workload, seed, count, args.attempt.json);
     }
-    let output = args.folder();
+    let output = args.folder()?;
     let trust = match &args.target {
         Some(_) => args.shape.trust().clone(),
         None => args.shape.trust().kept(),

@@ -138,8 +138,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "",
-        "[load_line]\nrequirement = \"etcd\"\nfrom = 1.5",
-        "load_line.from",
+        "[load_line]\nrequirement = \"etcd\"",
+        "load_line.requirement",
     ),
     (
         "",
@@ -264,6 +264,18 @@ fn every_planted_mistake_is_told_of_its_key() {
         let told = first.words(&|key| key.to_owned());
         assert!(told.len() > 20, "{told}");
     }
+}
+
+#[test]
+fn the_load_of_a_requirement_is_its_own() {
+    let mut spec = campaign("", "[load_line]\nrequirement = \"etcd\"\nfrom = 1.5");
+    spec.workload.clear();
+    let found: Vec<String> = spec.problems().into_iter().map(|one| one.at).collect();
+    assert_eq!(found, ["load_line.from"]);
+    spec.load_line = spec
+        .load_line
+        .map(|line| CampaignLoadLine { from: 0.5, ..line });
+    assert_eq!(spec.problems(), []);
 }
 
 #[test]

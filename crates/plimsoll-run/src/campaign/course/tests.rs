@@ -127,7 +127,7 @@ fn trials_of_a_pilot_become_as_long_as_they_cost_to_start() {
     };
     let is = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-9, "{found} {expect}");
     is(seconds(1.0, None), 3.0);
-    is(seconds(20.0, None), 40.0);
+    is(seconds(20.0, None), 50.0);
     // Three arms, two blocks of the pilot and six more: 24 trials.
     is(seconds(20.0, Some(24.0 * 31.5)), 11.0);
     // No time for six: two blocks of the pilot and one more.

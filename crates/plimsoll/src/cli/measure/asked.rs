@@ -11,7 +11,6 @@ use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
-use plimsoll_lab::stacks::StackPlacement;
 use plimsoll_run::campaign::{self, WorkloadRequest};
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
@@ -31,8 +30,8 @@ pub(super) fn requests(
     let file = attempt.file.as_ref().map(|file| file.path.as_path());
     if let Some(file) = file.or(part_of.as_deref()) {
         let programs = all.iter().flat_map(campaign::commands_of);
-        // Hosts of a scheduler and machines of an inventory are reached by commands.
-        let reached = attempt.file.iter().flat_map(|_| reached_by(spec));
+        // Options that reach machines were typed.
+        let reached = attempt.file.iter().flat_map(|file| file.reaches.clone());
         let starts: Vec<String> = programs.chain(reached).collect();
         attempt
             .trust
@@ -45,19 +44,6 @@ pub(super) fn requests(
         one.most = goal.map(|goal| (goal.largest, goal.sustained));
     }
     Ok(all)
-}
-
-/// Machines that a campaign reaches, as the keys that say so.
-fn reached_by(spec: &CampaignSpec) -> Vec<String> {
-    let clients = spec.clients.iter();
-    let clients = clients.map(|clients| format!("what clients.on = \"{}\" starts", clients.on));
-    let on = spec
-        .stacks
-        .on
-        .iter()
-        .filter(|on| StackPlacement::named(on).is_none());
-    let on = on.map(|on| format!("ssh to the machines of stacks.on = \"{on}\""));
-    clients.chain(on).collect()
 }
 
 /// Looks at what was asked for before anything is done.

@@ -98,6 +98,20 @@ impl<'a> CampaignMeasurement<'a> {
             None => problem.words(&option_of),
         };
         refuse_problems(&spec.problems(), &words)?;
+        if spec.build.is_some() {
+            let text = "a campaign with [build] is for plimsoll gate, which compares two builds";
+            return Err(
+                CliError::invalid(text).hint("plimsoll gate --campaign FILE --against REFERENCE")
+            );
+        }
+        if let Some(requirement) = spec
+            .load_line
+            .as_ref()
+            .and_then(|line| line.requirement.as_ref())
+            && spec.workload.is_empty()
+        {
+            spec.workload.push(requirement.into());
+        }
         let mut names = Vec::new();
         let mut targets = Vec::new();
         for (at, target) in spec.target.iter().enumerate() {
@@ -208,6 +222,8 @@ pub(super) fn measure(
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
     let before = interrupted(&folder)?;
     if let Some(before) = &before {
+        // Another user's folder could be led elsewhere while it is written.
+        campaign::check_place(&folder.display().to_string(), &folder)?;
         if job.spec.seed.is_none() {
             settings.seed = before.manifest.seed;
         }

@@ -156,7 +156,7 @@ fn difference(plan: &RunManifest, found: &RunManifest, stacks: bool) -> Option<S
         .or_else(|| in_part("ladder", &plan.ladder, &found.ladder))
         .or_else(|| in_part("conditioning", &plan.conditioning, &found.conditioning))
         .or_else(|| in_part("trial_bytes", &plan.trial_bytes, &found.trial_bytes))
-        .or_else(|| in_part("campaign", &rest(plan, stacks), &rest(found, stacks)))
+        .or_else(|| in_rest(&rest(plan, stacks)?, &rest(found, stacks)?))
 }
 
 /// The first difference of two campaigns, in words.
@@ -169,6 +169,13 @@ pub(in crate::cli) fn differing(
         ..found
     });
     in_part("campaign", &Some(spec), &found.as_ref())
+}
+
+/// The parts of a campaign that [`rest`] has.
+fn in_rest(plan: &CampaignSpec, found: &CampaignSpec) -> Option<String> {
+    in_part("campaign.trial", &plan.trial, &found.trial)
+        .or_else(|| in_part("campaign.clients", &plan.clients, &found.clients))
+        .or_else(|| in_part("campaign.stacks", &plan.stacks, &found.stacks))
 }
 
 /// Keys of the campaign that no other part of a plan holds; how its words are written is not among them.

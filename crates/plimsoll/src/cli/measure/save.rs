@@ -5,6 +5,7 @@ use super::MeasureResult;
 use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_console::{output, terminal};
 use plimsoll_core::campaign::CampaignSpec;
+use plimsoll_core::text::shell_word;
 use plimsoll_run::campaign_file::campaign_text;
 use std::ops::ControlFlow;
 use std::path::{Path, absolute};
@@ -25,6 +26,13 @@ pub(super) fn save(
         terminal::print(&text);
         return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
+    if file.extension().is_none_or(|extension| extension != "toml") {
+        let text = format!(
+            "write {}: the name of a campaign ends with .toml",
+            file.display()
+        );
+        return Err(CliError::usage(text));
+    }
     output::check_directory_of(file)?;
     if file.symlink_metadata().is_ok() {
         let text = format!("write {}: it exists", file.display());
@@ -35,9 +43,9 @@ pub(super) fn save(
         CliExitCode::Failed,
         format!("write {}", file.display()),
     ))?;
-    let file = file.display();
+    let (shown, word) = (file.display(), shell_word(&file.to_string_lossy()));
     terminal::print(&format!(
-        "{file} is written; plimsoll run {file} carries it out"
+        "{shown} is written; plimsoll run {word} carries it out"
     ));
     Ok(ControlFlow::Break(ExitCode::SUCCESS))
 }
@@ -71,8 +79,8 @@ pub(in crate::cli) fn enter_directory(spec: &CampaignSpec) -> Result<(), CliErro
     }
     let entered = std::env::set_current_dir(directory);
     entered.map_err(|error| {
-        let text = format!("go to {directory}, where the campaign's paths count from: {error}");
-        CliError::usage(text).hint("change 'directory' in the file")
+        let text = format!("go to '{directory}', where the campaign's paths count from: {error}");
+        CliError::usage(text).hint("make that directory, or change 'directory' in the file")
     })
 }
 

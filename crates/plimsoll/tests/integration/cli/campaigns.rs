@@ -289,6 +289,60 @@ fn mistakes_of_options_are_told_before_anything_is_made() {
 }
 
 #[test]
+fn a_campaign_that_cannot_be_carried_out_is_told_by_its_cause() {
+    let lab = Lab::new();
+    let head = "format = \"1.2\"\n[[workload]]\nworkload = \"randread,size=1m\"\n[[target]]\n";
+    let target = |text: &str| format!("{head}target = \"{text}\"\n");
+    let cases = [
+        ("blocks = [[", "line 1: "),
+        ("", "missing field `format`"),
+        (
+            &target("nfs://127.0.0.1:1/x"),
+            "a connection to nfs://127.0.0.1:1/x",
+        ),
+        (
+            &format!("{}[clients]\non = \"n1\"\n", target("null")),
+            "clients.on = \"n1\"",
+        ),
+        (
+            &format!("{}[stacks]\non = \"lab.toml\"\n", target("null")),
+            "stacks.on = \"lab.toml\"",
+        ),
+        (
+            &format!(
+                "{}[build]\ncommand = \"make\"\nfiles = [\"a\"]\n",
+                target("null")
+            ),
+            "plimsoll gate",
+        ),
+        (
+            &format!("seed = \"x\"\n{}", target("null")),
+            "seed: expected a whole number",
+        ),
+    ];
+    for (text_of, expect) in cases {
+        let file = write(&lab, "c.toml", text_of);
+        for words in [&["run", &*file][..], &["compare", "--campaign", &*file]] {
+            let output = lab.run(&[words, &["-o", "r"]].concat());
+            let told = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{text_of}: {told}");
+            assert!(told.contains(expect), "{text_of}: {told}");
+            assert!(!lab.path("r").exists(), "{text_of}");
+        }
+    }
+    let told = text(&lab.run(&["run", "nothing.toml"]).stderr);
+    assert!(told.contains("No such file"), "{told}");
+    // Typed options reach what they name.
+    let file = write(&lab, "c.toml", &target("null"));
+    let typed = lab.run(&["run", &file, "--on", "lab.toml"]);
+    assert!(
+        !text(&typed.stderr).contains("trust"),
+        "{}",
+        text(&typed.stderr)
+    );
+}
+
+#[test]
 fn every_measuring_command_saves_a_campaign_that_runs_the_same() {
     let lab = Lab::new();
     let commands = [
