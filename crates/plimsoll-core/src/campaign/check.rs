@@ -320,7 +320,7 @@ impl CampaignSpec {
             is_size,
             "a size above 0, such as 20G",
         );
-        let expected = format!("a number above 0 and at most {PASSES_MAX}, such as 2");
+        let expected = format!("how many times, such as 2x, at most {PASSES_MAX}x");
         let is_passes = |passes| passes > 0.0 && passes <= PASSES_MAX;
         let passes = conditioning.precondition;
         found.value("conditioning.precondition", passes, is_passes, expected);

@@ -393,7 +393,7 @@ impl ArmSet {
                 _ => {}
             }
             let root = target.root();
-            check_place(&target.given, &root)?;
+            check_place(&format!("use target '{}'", target.given), &root)?;
             facts::check_writable(&root).map_err(|error| {
                 CliError::usage(format!(
                     "use target '{}': it is not writable: {error}",
@@ -517,13 +517,13 @@ impl ArmSet {
 }
 
 /// Root works in no directory that another user could lead elsewhere: any file of this machine could be
-/// written over then.
-pub fn check_place(given: &str, root: &Path) -> Result<(), CliError> {
+/// written over then. `doing` is what is refused.
+pub fn check_place(doing: &str, root: &Path) -> Result<(), CliError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     check_way(root).map_err(|error| {
-        CliError::usage(format!("use target '{given}' as root: {error}")).hint(
+        CliError::usage(format!("{doing} as root: {error}")).hint(
             "measure it as its owner: setpriv --reuid=USER --init-groups plimsoll …; or use a directory \
              of root on the same file system, with no directory above it that others may write to",
         )

@@ -62,7 +62,7 @@ impl LedgerTargetSpec {
             return Err(file_error(&path, &why));
         }
         if consent.is_some() {
-            check_place(text, &directory)?;
+            check_place(&format!("use target '{text}'"), &directory)?;
         }
         let found = facts::target(&directory).map_err(|error| file_error(&path, &error))?;
         let direct_align_bytes = match found.direct_align_bytes {

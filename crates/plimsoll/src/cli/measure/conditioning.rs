@@ -9,10 +9,6 @@ use plimsoll_core::written::{WrittenSize, WrittenTime};
 
 /// The longest time for a system to become steady, where nobody says.
 const STEADY_WITHIN: &str = "10m";
-/// Less time shows too little: nothing is called steady within a minute.
-const STEADY_WITHIN_MIN: Nanos = Nanos(120 * Nanos::SECOND.0);
-/// The most passes: more would be a slip of the finger.
-const PASSES_MAX: f64 = 100.0;
 
 /// Writes that precondition every system before it is measured.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -38,14 +34,14 @@ pub(in super::super) struct ConditioningArgs {
     /// most 3 %, with a confidence of 95 %. SNIA's verdict is reported beside it. Trials then warm up
     /// for as long as the slowest system needs to be steady once more; --warmup stays as given.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = STEADY_WITHIN,
-        value_parser = steady_within, value_name = "LIMIT")]
+        value_parser = units::parse_duration, value_name = "LIMIT")]
     steady: Option<Nanos>,
     /// End each trial when its measured part has moved SIZE bytes (`20G`), reads and writes together,
     /// or after --for at the latest (default: 1h).
     ///
     /// A trial of a fixed length may end before a fast system has filled its cache and after a slow one
     /// has.
-    #[arg(long, value_parser = bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
     bytes: Option<u64>,
 }
 
@@ -102,25 +98,8 @@ pub(super) fn check_one(spec: &CampaignSpec, workload: &Workload) -> Result<(), 
 /// Reads `2x` or `2`.
 fn passes(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix(['x', 'X', '×']).unwrap_or(text);
-    let passes: Option<f64> = number.trim().parse().ok();
-    passes
-        .filter(|passes| *passes > 0.0 && *passes <= PASSES_MAX)
-        .ok_or_else(|| format!("expected how many times, such as 2x, at most {PASSES_MAX}x"))
-}
-
-fn steady_within(text: &str) -> Result<Nanos, String> {
-    let limit = units::parse_duration(text)?;
-    match limit >= STEADY_WITHIN_MIN {
-        true => Ok(limit),
-        false => Err("expected at least 2m".into()),
-    }
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    match units::parse_size(text)? {
-        0 => Err("expected a size above 0, such as 20G".into()),
-        bytes => Ok(bytes),
-    }
+    let passes = number.trim().parse();
+    passes.map_err(|_| "expected how many times, such as 2x".into())
 }
 
 #[cfg(test)]
@@ -128,18 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_limits_are_read_as_people_write_them() {
+    fn times_are_read_as_people_write_them() {
         for (text, expect) in [("2x", 2.0), ("2", 2.0), ("0.5x", 0.5), ("3×", 3.0)] {
             assert!((passes(text).unwrap() - expect).abs() < 1e-12, "{text}");
         }
-        for text in ["", "x", "0x", "-1x", "nan", "inf", "1000x", "two"] {
+        for text in ["", "x", "two"] {
             assert!(passes(text).is_err(), "{text}");
         }
-        assert_eq!(
-            steady_within("30m").unwrap(),
-            Nanos(1_800 * Nanos::SECOND.0)
-        );
-        assert!(steady_within("2s").is_err() && bytes("0").is_err());
-        assert_eq!(bytes("20G").unwrap(), 20 << 30);
     }
 }

@@ -223,7 +223,8 @@ pub(super) fn measure(
     let before = interrupted(&folder)?;
     if let Some(before) = &before {
         // Another user's folder could be led elsewhere while it is written.
-        campaign::check_place(&folder.display().to_string(), &folder)?;
+        let doing = format!("go on with the run in {}", folder.display());
+        campaign::check_place(&doing, &folder)?;
         if job.spec.seed.is_none() {
             settings.seed = before.manifest.seed;
         }

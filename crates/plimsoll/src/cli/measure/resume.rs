@@ -8,6 +8,8 @@ use super::{CampaignMeasurement, planned};
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::campaign::{CampaignSpec, CampaignStacks, CampaignTrial};
 use plimsoll_core::event::{ArmEntry, RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::written::WrittenTime;
 use plimsoll_run::campaign::{self, ArmSet, CampaignOptions};
 use serde::Serialize;
 use serde_json::Value;
@@ -181,8 +183,12 @@ fn in_rest(plan: &CampaignSpec, found: &CampaignSpec) -> Option<String> {
 /// Keys of the campaign that no other part of a plan holds; how its words are written is not among them.
 fn rest(manifest: &RunManifest, makes_stacks: bool) -> Option<CampaignSpec> {
     let spec = manifest.campaign.as_ref()?;
+    let length = spec.trial.length.map_or(Nanos::MAX, |time| time.0);
+    let warmup = spec.trial.warmup.map(|time| time.0);
+    let warmup = warmup.unwrap_or_else(|| campaign::usual_warmup(length));
     Some(CampaignSpec {
         trial: CampaignTrial {
+            warmup: Some(WrittenTime(warmup)),
             length: None,
             bytes: None,
             record: true,

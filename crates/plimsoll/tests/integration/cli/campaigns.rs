@@ -288,6 +288,114 @@ fn mistakes_of_options_are_told_before_anything_is_made() {
     }
 }
 
+/// Options of each command, and what the campaign has of them. `T` is two targets under a workload, `S` two
+/// stacks.
+const SAVED: &[(&str, &str)] = &[
+    (
+        "compare T --for 3s --warmup 2s",
+        "for = \"3s\"\nwarmup = \"2s\"",
+    ),
+    (
+        "compare T --seed 18446744073709551615",
+        "seed = \"18446744073709551615\"",
+    ),
+    ("compare T --seed 5", "seed = 5"),
+    ("compare T --engine sync", "engine = \"sync\""),
+    ("compare T --no-verify", "verify = false"),
+    ("compare T --no-record", "record = false"),
+    (
+        "compare a b -w randwrite,size=1m --verify-data end",
+        "verify_data = \"end\"",
+    ),
+    ("compare T --prove-client", "prove_client = true"),
+    ("compare T --margin 0.2", "margin = 0.2"),
+    ("compare T --no-control", "control = false"),
+    ("compare T --blocks 7", "blocks = 7"),
+    ("compare T", "order = \"random\""),
+    ("compare T --effect 5%", "[design]\neffect = 0.05"),
+    ("compare T --effect 5% --budget 10m", "budget = \"10m\""),
+    ("compare T --stop anytime --blocks 9", "stop = \"anytime\""),
+    ("compare T --closed-and-open", "closed_and_open = true"),
+    ("compare T --precondition 2x", "precondition = 2.0"),
+    ("compare T --steady=5m", "steady = \"5m\""),
+    ("compare T --bytes 1G", "bytes = \"1G\""),
+    ("compare S --size 3G", "size = \"3G\""),
+    (
+        "compare S --dir d --port 15000",
+        "dir = \"d\"\nport = 15000",
+    ),
+    ("compare S --on netns", "on = \"netns\""),
+    (
+        "compare T --clients local:2 --lose-clients 9%",
+        "on = \"local:2\"\nlose = 0.09",
+    ),
+    (
+        "compare S --under slow,healthy --victim x",
+        "under = [\"slow\", \"healthy\"]",
+    ),
+    ("compare S --under slow --victim x", "victim = \"x\""),
+    (
+        "compare S --fault kill,slow --repeat 3",
+        "inject = [\"kill\", \"slow\"]",
+    ),
+    ("compare S --fault kill --repeat 3", "blocks = 3"),
+    (
+        "compare S --fault kill --fault-duration 3s --recovery-timeout 9s",
+        "duration = \"3s\"\nrecovery_timeout = \"9s\"",
+    ),
+    (
+        "compare S --fault kill --sessions 3 --rate 7",
+        "sessions = 3\nrate = 7.0",
+    ),
+    (
+        "compare S --fault kill --load 50% --observer scp",
+        "load = 0.5\nobservers = [\"scp\"]",
+    ),
+    (
+        "failover nfs --block 8k --file-size 1M",
+        "block = \"8k\"\nfile_size = \"1M\"",
+    ),
+    ("failover nfs", "inject = [\"kill\"]\nrate = 100.0"),
+    ("run randread,size=1m null --for 1s", "blocks = 1"),
+    (
+        "loadline T --slo p99<1s --from 0.5 --to 4 --width 10%",
+        "from = 0.5\nto = 4.0\nwidth = 0.1",
+    ),
+    ("loadline T --slo p99<1s --cost null=0.1/h", "null = 0.1"),
+    (
+        "loadline T --slo p99<1s --control --budget 1h",
+        "budget = \"1h\"",
+    ),
+    ("fit-for etcd null --slo p99<1s", "limits = [\"p99<1s\"]"),
+    ("fit-for etcd,iops=9 null", "requirement = \"etcd,iops=9\""),
+    (
+        "gate --against null --candidate sim -w randread --effect 10%",
+        "confidence = ",
+    ),
+    ("layers raid1 -w randread", "ladder = ["),
+];
+
+#[test]
+fn every_option_is_in_the_campaign() {
+    let lab = Lab::new();
+    let _ = ["a", "b"].map(|name| lab.directory(name));
+    for (words, expect) in SAVED {
+        let words = words.replace(" T", " null sim(disk) -w randread");
+        let words = words.replace(" S", " raid1 nfs -w randread,size=1m");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let output = lab.run(&[&words[..], &["--save", "c.toml", "--dry-run"]].concat());
+        let told = text(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(told.contains(expect), "{words:?}: {told}");
+        assert!(!lab.path("c.toml").exists(), "{words:?}");
+    }
+}
+
 #[test]
 fn a_campaign_that_cannot_be_carried_out_is_told_by_its_cause() {
     let lab = Lab::new();
