@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of the command that is carried out: those of the program, or of a part of it that is a command
-//! itself. Run folders keep them, and are resumed by the same ones only.
+//! itself. Run folders keep them, to be told; a run is resumed by its campaign.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -140,9 +140,10 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         return super::trace_ops::print_issues(&args.workload, seed, count, args.attempt.json);
     }
     let output = args.folder()?;
-    let trust = match &args.target {
-        Some(_) => args.shape.trust().clone(),
-        None => args.shape.trust().kept(),
+    let save = args.attempt.save.as_deref().map(kept);
+    let shape = match &args.target {
+        Some(_) => args.shape.clone(),
+        None => args.shape.kept(),
     };
     let (file, mut spec) = match &args.target {
         Some(target) => (None, args.one_trial(target)),
@@ -153,17 +154,18 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
     };
     args.timing.apply(&mut spec);
     args.conditioning.apply(&mut spec);
-    args.shape.apply(&mut spec);
+    shape.apply(&mut spec);
     args.source.apply(&mut spec);
     spec.trial.full_replay |= args.full_replay;
     let measured = measure(
         &spec,
         &RunAttempt {
             output,
+            save: save.as_deref(),
             source: &args.source,
             consent: args.destroy.consent(),
             file,
-            ..args.attempt.attempt(&trust)
+            ..args.attempt.attempt(shape.trust())
         },
     )?;
     let results = match measured {

@@ -4,6 +4,7 @@
 mod check;
 pub(super) mod list;
 
+use super::measure::kept;
 use super::trust::TrustArgs;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
@@ -143,7 +144,7 @@ const SIZE_BYTES: u64 = 2 << 30;
 const FIRST_PORT: u16 = 13_260;
 
 /// Where the files of stacks lie and how large they are.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct StackOptionArgs {
     /// Size of each node's disk (default: 2G).
     #[arg(long = "size", value_parser = units::parse_size, value_name = "SIZE")]
@@ -171,6 +172,20 @@ impl StackOptionArgs {
     /// Which files may start programs.
     pub(super) fn trust(&self) -> &TrustArgs {
         &self.trust
+    }
+
+    /// The same options, wherever the program goes: a word of --on that is a file is one.
+    pub(super) fn kept(&self) -> StackOptionArgs {
+        let file = |on: &String| match StackPlacement::named(on) {
+            None => kept(Path::new(on)).display().to_string(),
+            Some(_) => on.clone(),
+        };
+        StackOptionArgs {
+            base: self.base.as_deref().map(kept),
+            on: self.on.as_ref().map(file),
+            trust: self.trust.kept(),
+            ..self.clone()
+        }
     }
 
     /// Puts what was given into a campaign.

@@ -397,6 +397,33 @@ fn every_option_is_in_the_campaign() {
 }
 
 #[test]
+fn typed_paths_count_from_where_they_are_typed() {
+    let lab = Lab::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let words = "run randread,size=1m null --for 200ms --save c.toml";
+    let saved = lab.run(&words.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(saved.status.code(), Some(0), "{}", text(&saved.stderr));
+    let file = lab.path("c.toml").display().to_string();
+    let words = [
+        "run", &file, "--save", "d.toml", "--dir", "disks", "--on", "netns",
+    ];
+    let output = lab
+        .command(&words)
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = std::fs::read_to_string(elsewhere.path().join("d.toml")).unwrap();
+    let disks = elsewhere.path().join("disks").display().to_string();
+    assert!(
+        told.contains(&disks) && told.contains("on = \"netns\""),
+        "{told}"
+    );
+    let own = lab.path("").display().to_string();
+    assert!(told.contains(own.trim_end_matches('/')), "{told}");
+}
+
+#[test]
 fn a_campaign_that_cannot_be_carried_out_is_told_by_its_cause() {
     let lab = Lab::new();
     let head = "format = \"1.2\"\n[[workload]]\nworkload = \"randread,size=1m\"\n[[target]]\n";
