@@ -11,6 +11,7 @@ use plimsoll_lab::stacks::StackPlacement;
 use std::path::{Path, PathBuf};
 
 use crate::toml_file::{self, TomlFilePlace, TomlFileText};
+use crate::trust::STANDARD_INPUT;
 
 /// Name of such a file in errors.
 const KIND: &str = "campaign";
@@ -31,10 +32,23 @@ impl CampaignFile {
     /// # Errors
     /// When the file cannot be read, or has not the form of a campaign.
     pub fn read(path: &Path) -> Result<(CampaignFile, CampaignSpec), CliError> {
+        CampaignFile::of_text(path, toml_file::read(KIND, path)?)
+    }
+
+    /// Reads a campaign from standard input.
+    ///
+    /// # Errors
+    /// As [`CampaignFile::read`].
+    pub fn of_standard_input() -> Result<(CampaignFile, CampaignSpec), CliError> {
+        let path = Path::new(STANDARD_INPUT);
+        CampaignFile::of_text(path, toml_file::read_from(KIND, path, std::io::stdin())?)
+    }
+
+    fn of_text(path: &Path, text: String) -> Result<(CampaignFile, CampaignSpec), CliError> {
         let mut file = CampaignFile {
             path: path.into(),
             reaches: Vec::new(),
-            text: toml_file::read(KIND, path)?,
+            text,
         };
         let spec = file.parsed()?;
         file.reaches = reached_by(&spec);

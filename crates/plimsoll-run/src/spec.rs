@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads and targets as people write them, and their meaning.
+//! Workloads as people write them, and their meaning.
 
+use crate::toml_file::control_character;
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
 use plimsoll_console::failure::CliError;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::PackedRequests;
-use plimsoll_core::nearest::nearest;
-use plimsoll_core::text::is_unprintable;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::commands::WorkloadCommand;
 use plimsoll_core::workload::{Workload, WorkloadFile};
-use plimsoll_engine::SimDeviceSpec;
-use plimsoll_lab::attach;
-use plimsoll_lab::stacks::{self, StackConfig};
 use plimsoll_machine::host::{Host as _, LocalHost, SearchPath, remedy_of};
-use plimsoll_nfs::NfsAddress;
 use std::io::Read as _;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Largest workload file read: a model of ten million intervals.
@@ -282,7 +276,9 @@ fn read_text(path: &Path) -> Result<String, CliError> {
 
 fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
     let file: WorkloadFile = toml::from_str(text).map_err(|error| not_read(path, text, &error))?;
-    check_characters(path, text)?;
+    if let Some(reason) = control_character(text) {
+        return Err(about(path, &reason));
+    }
     if !FormatVersion::WORKLOAD.reads(file.format) {
         let text = format!(
             "its format is {} and this program reads up to {}",
@@ -302,38 +298,6 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
         attach(path, packed)?;
     }
     Ok(workload)
-}
-
-/// Refuses a file whose names would act on a terminal or on a file that another program reads.
-pub fn check_characters(path: &Path, text: &str) -> Result<(), CliError> {
-    // Such a character stands there as it is, is written with a backslash, or is the end of a line in a
-    // text of several.
-    let is_plain = |c| c != '\\' && (!is_unprintable(c) || matches!(c, '\n' | '\r' | '\t'));
-    let has_lines = text.contains("\"\"\"") || text.contains("'''");
-    if !has_lines && text.chars().all(is_plain) {
-        return Ok(());
-    }
-    let table: toml::Table = toml::from_str(text).map_err(|error| about(path, &error))?;
-    match unprintable_in(&toml::Value::Table(table)) {
-        None => Ok(()),
-        Some(found) => Err(about(
-            path,
-            &format!("'{}' has a control character", found.escape_debug()),
-        )),
-    }
-}
-
-/// A key or a text with a character in it that is not shown but does something.
-fn unprintable_in(value: &toml::Value) -> Option<String> {
-    let bad = |text: &str| text.contains(is_unprintable).then(|| text.to_owned());
-    match value {
-        toml::Value::String(text) => bad(text),
-        toml::Value::Array(values) => values.iter().find_map(unprintable_in),
-        toml::Value::Table(table) => table
-            .iter()
-            .find_map(|(key, value)| bad(key).or_else(|| unprintable_in(value))),
-        _ => None,
-    }
 }
 
 /// Why a file is no workload: its mistake, or that it holds distributions, as models once did.
@@ -379,229 +343,6 @@ fn attach(model: &Path, packed: &mut PackedRequests) -> Result<(), CliError> {
         .and_then(|opened| opened.take(most).read_to_end(&mut bytes))
         .map_err(missing)?;
     packed.attach(bytes).map_err(|error| about(&file, &error))
-}
-
-/// Where a workload runs.
-#[derive(Debug, Clone)]
-pub enum TargetSpec {
-    /// A directory.
-    Directory(PathBuf),
-    /// A new file; it is made for the run and removed after it.
-    File(PathBuf),
-    /// A block device. Whether it may be destroyed is asked later.
-    Device(PathBuf),
-    /// A remote disk (iSCSI, NBD). Whether it may be destroyed is asked later.
-    Attach(Box<attach::RemoteDiskAddress>),
-    /// An export of an NFS server that plimsoll speaks with itself.
-    Nfs(NfsAddress),
-    /// A stack.
-    Stack(Box<StackConfig>),
-    /// Nothing: measures plimsoll itself.
-    Null,
-    /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
-    Nop,
-    /// A simulated device in virtual time.
-    Sim(SimDeviceSpec),
-}
-
-impl TargetSpec {
-    /// Reads a directory, a new file (`file:PATH`), a block device, the address of an NFS export or of
-    /// a disk that somebody else serves, the name of a stack, `null` or a simulated device.
-    pub fn parse(text: &str) -> Result<Self, CliError> {
-        if let Some(file) = text.strip_prefix(NEW_FILE) {
-            return new_file(text, Path::new(file));
-        }
-        if let Some(spec) = TargetSpec::by_word(text)? {
-            return Ok(spec);
-        }
-        let path = PathBuf::from(text);
-        match std::fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(CliError::usage(format!(
-                "use target '{text}': it is the folder of a run"
-            ))
-            .hint(format!("plimsoll report {text} shows its results"))),
-            Ok(facts) if facts.is_dir() => Ok(TargetSpec::Directory(path)),
-            Ok(facts) if facts.file_type().is_block_device() => Ok(TargetSpec::Device(path)),
-            Ok(_) => Err(refuse_existing(text)),
-            Err(error) => Err(absent(text, &path, &error)),
-        }
-    }
-}
-
-impl TargetSpec {
-    /// The stack, if it is one.
-    #[must_use]
-    pub fn stack(&self) -> Option<&StackConfig> {
-        match self {
-            TargetSpec::Stack(stack) => Some(stack),
-            _ => None,
-        }
-    }
-}
-
-/// Prefix of the path of a file that is to be made.
-const NEW_FILE: &str = "file:";
-
-/// Names that are suggested for one that is not there, at most.
-const NEAR_MAX: usize = 3;
-
-/// Whether a directory is what an earlier run left.
-fn is_run_folder(path: &Path) -> bool {
-    path.join("manifest.json").is_file() && path.join("events.jsonl").is_file()
-}
-
-/// A file to be made, in a directory that is there.
-fn new_file(text: &str, path: &Path) -> Result<TargetSpec, CliError> {
-    if path.is_symlink() && !path.exists() {
-        return Err(leads_nowhere(text));
-    }
-    if path.exists() {
-        return Err(refuse_existing(text));
-    }
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    if path.file_name().is_none() || !parent.is_dir() {
-        return Err(CliError::usage(format!(
-            "use target '{text}': there is no directory {} to make it in",
-            parent.display()
-        )));
-    }
-    if parent.starts_with("/dev") && !parent.starts_with("/dev/shm") {
-        return Err(CliError::usage(format!(
-            "use target '{text}': there is no such device"
-        )));
-    }
-    Ok(TargetSpec::File(path.into()))
-}
-
-fn leads_nowhere(text: &str) -> CliError {
-    CliError::usage(format!(
-        "use target '{text}': it is a dangling symbolic link"
-    ))
-}
-
-/// A path that is not there: a slip, unless a new file was meant.
-fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
-    // A link that leads nowhere is something of the user's, too.
-    if path.is_symlink() {
-        return leads_nowhere(text);
-    }
-    if path.starts_with("/dev") {
-        return CliError::usage(format!("use target '{text}': there is no such device"))
-            .hint("lsblk lists the devices of this machine");
-    }
-    if error.kind() != std::io::ErrorKind::NotFound {
-        return CliError::usage(format!("use target '{text}': {error}"));
-    }
-    let failure = CliError::usage(format!(
-        "use target '{text}': there is no such file or directory"
-    ));
-    let near = near(path);
-    match near.is_empty() {
-        false => failure.hint(format!(
-            "did you mean {}? To create a file, give {NEW_FILE}{text}",
-            near.join(" or ")
-        )),
-        true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), an existing iSCSI or NBD target (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),
-    }
-}
-
-/// Existing paths with a similar name, nearest first: in the first directory of the path that lacks
-/// the next one.
-fn near(path: &Path) -> Vec<String> {
-    let missing = path.ancestors().find(|part| {
-        let parent = part
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new(".")).is_dir()
-    });
-    let Some(missing) = missing.filter(|missing| !missing.exists()) else {
-        return Vec::new();
-    };
-    let parent = missing
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter();
-    let names = entries.flatten().flatten();
-    let mut names: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    let word = missing.file_name().unwrap_or_default().to_string_lossy();
-    let mut found: Vec<String> = Vec::new();
-    while found.len() < NEAR_MAX
-        && let Some(name) = nearest(&word, names.iter().map(String::as_str))
-    {
-        let name = name.to_owned();
-        names.retain(|other| *other != name);
-        found.push(missing.with_file_name(&name).display().to_string());
-    }
-    found
-}
-
-impl TargetSpec {
-    /// Reads what is no path of this machine.
-    fn by_word(text: &str) -> Result<Option<Self>, CliError> {
-        Ok(Some(match text {
-            "null" => TargetSpec::Null,
-            // Not in the help: only a measurement of the program itself wants it.
-            "nop" => TargetSpec::Nop,
-            sim if SimDeviceSpec::is_meant(sim) => {
-                TargetSpec::Sim(sim.parse().map_err(CliError::invalid)?)
-            }
-            address if NfsAddress::is_meant(address) => {
-                TargetSpec::Nfs(address.parse().map_err(CliError::invalid)?)
-            }
-            address if attach::RemoteDiskAddress::is_meant(address) => {
-                let address = address.parse().map_err(CliError::invalid)?;
-                TargetSpec::Attach(Box::new(address))
-            }
-            name if is_stack(name) => {
-                let choice = StackConfig::parse(name).map_err(CliError::invalid)?;
-                TargetSpec::Stack(Box::new(choice))
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    /// Reads a target that is used from other machines: a path is a directory of theirs, or a new
-    /// file.
-    pub fn parse_on_nodes(text: &str) -> Result<Self, CliError> {
-        if let Some(spec) = TargetSpec::by_word(text)? {
-            return Ok(spec);
-        }
-        let file = text.strip_prefix(NEW_FILE);
-        match file.unwrap_or(text) {
-            path if !path.starts_with('/') => Err(CliError::usage(format!(
-                "use target '{text}' from nodes: give a directory that is on all of them by its \
-                 absolute path, a new file in one (file:/PATH), an NFS export (nfs://host/export), or a \
-                 stack"
-            ))),
-            path if file.is_some() => Ok(TargetSpec::File(path.into())),
-            path => Ok(TargetSpec::Directory(path.into())),
-        }
-    }
-}
-
-fn refuse_existing(text: &str) -> CliError {
-    CliError::usage(format!(
-        "use target '{text}': it exists, and plimsoll only writes to files it made"
-    ))
-    .hint("give a directory, or the path of a file that does not exist yet: file:PATH")
-}
-
-/// Whether a text is meant as a stack: by the word it begins with, or by what only stacks have
-/// where no file has that name.
-fn is_stack(text: &str) -> bool {
-    let end = text.find(['(', '+']);
-    let word = &text[..end.unwrap_or(text.len())];
-    if text.ends_with(".toml") && Path::new(text).is_file() {
-        return true;
-    }
-    let looks_so = end.is_some() && !text.contains('/') && !Path::new(text).exists();
-    stacks::find(word.trim()).is_some() || looks_so
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! key.
 
 use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_core::text::is_unprintable;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
-
-use crate::spec::check_characters;
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -54,22 +54,34 @@ impl std::fmt::Display for TomlFilePlace {
 /// # Errors
 /// When it cannot be read, is too large or has characters that no such file has.
 pub(crate) fn read(kind: &str, file: &Path) -> Result<String, CliError> {
-    let about =
-        |error: std::io::Error| CliError::usage(format!("read {kind} {}: {error}", file.display()));
+    let about = |error: std::io::Error| about(kind, file, &error);
     let facts = std::fs::metadata(file).map_err(about)?;
     if !facts.is_file() {
         return Err(about(std::io::Error::other("it is not a regular file")));
     }
-    let bytes = facts.len();
-    if bytes > MAX_BYTES {
-        return Err(CliError::usage(format!(
-            "read {kind} {}: it has {bytes} bytes, more than any {kind}",
-            file.display()
-        )));
+    read_from(kind, file, std::fs::File::open(file).map_err(about)?)
+}
+
+/// Reads what is not too large, and would act on no terminal. `file` is its name in errors.
+///
+/// # Errors
+/// When it cannot be read, or is none.
+pub(crate) fn read_from(kind: &str, file: &Path, from: impl Read) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = from.take(MAX_BYTES + 1).read_to_string(&mut text);
+    let read = read.map_err(|error| about(kind, file, &error))?;
+    let reason = match read as u64 > MAX_BYTES {
+        true => Some(format!("it has more than {MAX_BYTES} bytes")),
+        false => control_character(&text),
+    };
+    match reason {
+        Some(reason) => Err(about(kind, file, &reason)),
+        None => Ok(text),
     }
-    let text = std::fs::read_to_string(file).map_err(about)?;
-    check_characters(file, &text)?;
-    Ok(text)
+}
+
+fn about(kind: &str, file: &Path, reason: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("read {kind} {}: {reason}", file.display()))
 }
 
 /// A step on the way to a value.
@@ -213,4 +225,34 @@ fn key(steps: &[TomlFileStep<'_>]) -> String {
         }
     }
     key
+}
+/// Why a file is refused whose names would act on a terminal or on a file that another program reads; `None`
+/// also where it is no TOML, which its reader tells.
+pub(crate) fn control_character(text: &str) -> Option<String> {
+    // Such a character stands there as it is, is written with a backslash, or is the end of a line in a
+    // text of several.
+    let is_plain = |c| c != '\\' && (!is_unprintable(c) || matches!(c, '\n' | '\r' | '\t'));
+    let has_lines = text.contains("\"\"\"") || text.contains("'''");
+    if !has_lines && text.chars().all(is_plain) {
+        return None;
+    }
+    let table: toml::Table = toml::from_str(text).ok()?;
+    let found = unprintable_in(&toml::Value::Table(table))?;
+    Some(format!(
+        "'{}' has a control character",
+        found.escape_debug()
+    ))
+}
+
+/// A key or a text with a character in it that is not shown but does something.
+fn unprintable_in(value: &toml::Value) -> Option<String> {
+    let bad = |text: &str| text.contains(is_unprintable).then(|| text.to_owned());
+    match value {
+        toml::Value::String(text) => bad(text),
+        toml::Value::Array(values) => values.iter().find_map(unprintable_in),
+        toml::Value::Table(table) => table
+            .iter()
+            .find_map(|(key, value)| bad(key).or_else(|| unprintable_in(value))),
+        _ => None,
+    }
 }

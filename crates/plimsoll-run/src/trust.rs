@@ -9,6 +9,9 @@ use plimsoll_core::plan::StackFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Standard input in the place of a file.
+pub const STANDARD_INPUT: &str = "-";
+
 /// The files that are trusted, by their canonical paths.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedFiles(Vec<PathBuf>);
@@ -20,6 +23,9 @@ impl TrustedFiles {
     /// When one is not there, or is no file.
     pub fn named(files: &[PathBuf]) -> Result<TrustedFiles, CliError> {
         let canonical = |file: &PathBuf| {
+            if file == Path::new(STANDARD_INPUT) {
+                return Ok(file.clone());
+            }
             let wrong = |reason: &dyn std::fmt::Display| {
                 CliError::usage(format!("trust {}: {reason}", file.display()))
             };
@@ -36,7 +42,10 @@ impl TrustedFiles {
     /// Whether this file is one of them.
     #[must_use]
     pub fn holds(&self, file: &Path) -> bool {
-        fs::canonicalize(file).is_ok_and(|file| self.0.contains(&file))
+        match file == Path::new(STANDARD_INPUT) {
+            true => self.0.iter().any(|known| known == file),
+            false => fs::canonicalize(file).is_ok_and(|file| self.0.contains(&file)),
+        }
     }
 
     /// Why a file that would start these programs is refused; `None` where it starts none, or is trusted.

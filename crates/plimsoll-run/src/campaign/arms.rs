@@ -1,175 +1,295 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arms of an experiment: named, checked, raised, and in the end lowered again.
+//! The arms of an experiment: named and resolved, then raised.
 //!
 //! Every arm works in a directory of its own below its target, made and marked through the lab's
 //! journal, so that a run that is killed can be razed.
 
-mod ground;
-mod on_nodes;
-mod raised;
+mod notes;
 
-use super::WorkloadRequest;
-use super::attach::{self, AttachedDisk};
-use super::device::{self, DestroyConsent};
 use super::names::{directory_name, free_name, short_name};
-use super::nodes::ClientLoadGenerators;
-use super::programs::commands_of;
-use super::remote;
-use super::room::{SpaceRequirements, data_bytes, is_of_programs};
-use crate::spec::TargetSpec;
-use crate::trust::commands_of_stack;
-use ground::ArmClaims;
+use super::nodes::{ClientLoadGenerators, check_asked};
+use crate::request::{SpaceRequirements, WorkloadRequest, commands_of, data_bytes, is_of_programs};
+use crate::targets::{
+    self, DestroyConsent, RaiseRequest, RaisedTarget, ResolvedTarget, TargetBench, TargetIntent,
+    TargetKind, TargetRaising, TargetSurvey,
+};
 use plimsoll_console::context;
-use plimsoll_console::failure::{CliError, CliExitCode, doing};
-use plimsoll_core::event::ArmEntry;
-use plimsoll_core::plan::{HERE, PlanAction, PlanNode, PlanStep, StackOutputs};
-use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
+use plimsoll_console::failure::{CliError, CliExitCode, stopped};
+use plimsoll_core::event::{ArmEntry, ClientLoadNode, RunWarning};
+use plimsoll_core::plan::{Plan, PlanNode};
+use plimsoll_core::target::{NodeTarget, TargetFacts};
 use plimsoll_core::units;
-use plimsoll_lab::attach::{NbdServerAddress, RemoteDiskAddress, RemoteDiskTransport};
-use plimsoll_lab::stacks;
-use plimsoll_machine::host::facts::MountIdentity;
-use plimsoll_machine::host::{HostPool, HostResolver as _, LocalHost, check_way};
-use plimsoll_machine::host::{facts, lustre};
-use plimsoll_machine::raise::AppliedPlan;
+use plimsoll_machine::host::{HostPool, HostResolver as _, facts, lustre};
 use plimsoll_machine::watch::ServerWatchScope;
-use plimsoll_nfs::NfsAddress;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
-/// One arm.
+/// One arm, and its target at this stage.
 #[derive(Debug)]
-pub struct ArmTarget {
+struct Arm<T> {
     name: String,
     given: String,
-    spec: TargetSpec,
     control_of: Option<String>,
-    description: String,
-    /// Whether a device is opened for us alone: not if others already use it.
-    exclusive: bool,
-    /// The block device of a disk that was attached.
-    attached: Option<PathBuf>,
-    /// Which device it is that may be destroyed.
-    identity: Option<DeviceIdentity>,
-    /// Directory the arm works in, once raised.
-    pub(super) directory: Option<PathBuf>,
-    /// Where plimsoll itself is the client: the export, and the arm's directory in it.
-    remote: Option<(NfsAddress, PathBuf)>,
-    /// The directory of this machine that is exported, if it is served from here.
-    served: Option<PathBuf>,
-    facts: Option<TargetFacts>,
-    /// Degradations of the stack when it was first used, if the target is one.
-    degraded: Vec<String>,
-    /// The mount that its directory lies on.
-    mount: Option<MountIdentity>,
-    /// Outputs of the stack, if the target is one, and its nodes.
-    made: Option<(StackOutputs, Vec<PlanNode>)>,
-    /// Where each node works, when the load comes from others than this machine.
-    on_nodes: Vec<NodeTarget>,
+    target: T,
 }
 
-impl ArmTarget {
-    /// Where this machine works.
-    pub fn here(&self) -> NodeTarget {
-        if let Some((address, directory)) = &self.remote {
-            return NodeTarget::Export {
-                address: address.to_string(),
-                directory: directory.clone(),
+impl<T> Arm<T> {
+    fn with<U>(self, target: U) -> Arm<U> {
+        Arm {
+            name: self.name,
+            given: self.given,
+            control_of: self.control_of,
+            target,
+        }
+    }
+
+    fn entry(&self, description: &str, facts: Option<&TargetFacts>) -> ArmEntry {
+        ArmEntry {
+            name: self.name.clone(),
+            target: self.given.clone(),
+            description: description.to_owned(),
+            control_of: self.control_of.clone(),
+            facts: facts.cloned(),
+        }
+    }
+}
+
+/// The systems of a run, as they were asked for.
+#[derive(Debug)]
+pub struct ArmRequest<'a> {
+    /// Their words.
+    pub given: &'a [String],
+    /// The targets that these name.
+    pub targets: &'a [Rc<dyn TargetKind>],
+    /// Whether the base is entered a second time.
+    pub control: bool,
+    /// The workloads that are to run on them.
+    pub asked: &'a [WorkloadRequest],
+    /// Devices that may be destroyed.
+    pub consent: &'a DestroyConsent,
+}
+
+impl ArmRequest<'_> {
+    /// Finds everything that can be known to be wrong before anything is changed, with the load from these
+    /// machines.
+    ///
+    /// # Errors
+    /// When a system cannot be used, or the data do not fit.
+    pub fn resolve(
+        &self,
+        load: &Rc<ClientLoadGenerators>,
+        bench: &mut TargetBench,
+    ) -> Result<ResolvedArms, CliError> {
+        load.introduce(bench.hosts());
+        bench.load_from(load.nodes());
+        if !bench.is_here() {
+            check_asked(self.asked)?;
+        }
+        let data_bytes = data_bytes(self.asked);
+        let mut space = SpaceRequirements::default();
+        let mut arms = Vec::new();
+        for arm in self.named() {
+            let resolved = arm.target.resolve(&mut TargetSurvey {
+                given: &arm.given,
+                asked: self.asked,
+                data_bytes,
+                consent: self.consent,
+                bench,
+                space: &mut space,
+            })?;
+            arms.push(arm.with(resolved));
+        }
+        space.check()?;
+        let load = Rc::clone(load);
+        Ok(ResolvedArms { arms, load })
+    }
+
+    /// Labels are short where they can be.
+    fn named(&self) -> Vec<Arm<Rc<dyn TargetKind>>> {
+        let base = self.given.iter().zip(self.targets).take(1);
+        let control = base.filter(|_| self.control);
+        let mut arms: Vec<Arm<Rc<dyn TargetKind>>> = Vec::new();
+        for (at, (given, target)) in self
+            .given
+            .iter()
+            .zip(self.targets)
+            .chain(control)
+            .enumerate()
+        {
+            let control_of = arms.first().filter(|_| at == self.given.len());
+            let control_of = control_of.map(|base| base.name.clone());
+            let wanted = match &control_of {
+                Some(base) => format!("{base} (A/A control)"),
+                None => short_name(given, self.given),
             };
+            let taken: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+            arms.push(Arm {
+                name: free_name(&wanted, &taken),
+                given: given.clone(),
+                control_of,
+                target: Rc::clone(target),
+            });
         }
-        if let Some(path) = &self.attached {
-            return self.device(path);
-        }
-        let direct_align_bytes = self.direct_align_bytes();
-        match (&self.spec, &self.directory) {
-            (TargetSpec::Null, _) => NodeTarget::Null,
-            (TargetSpec::Nop, _) => NodeTarget::Nop,
-            (TargetSpec::Sim(_), _) => NodeTarget::Sim(self.given.clone()),
-            (TargetSpec::Device(path), _) => self.device(path),
-            (TargetSpec::File(path), _) => NodeTarget::File {
-                path: path.clone(),
-                direct_align_bytes,
-            },
-            (_, Some(path)) => NodeTarget::Directory {
-                path: path.clone(),
-                direct_align_bytes,
-            },
-            (_, None) => unreachable!("an arm is raised before it is used"),
-        }
-    }
-
-    fn device(&self, path: &Path) -> NodeTarget {
-        let identity = self.identity.clone();
-        NodeTarget::Device {
-            path: path.into(),
-            direct_align_bytes: self.direct_align_bytes(),
-            identity: identity.expect("a device is looked at before it is used"),
-            exclusive: self.exclusive,
-        }
-    }
-
-    /// Outputs of the stack, if the target is one, and its nodes.
-    pub(super) fn made(&self) -> Option<&(StackOutputs, Vec<PlanNode>)> {
-        self.made.as_ref()
-    }
-
-    pub(super) fn direct_align_bytes(&self) -> u32 {
-        self.facts
-            .as_ref()
-            .map_or(0, |facts| facts.direct_align_bytes)
-    }
-
-    pub(super) fn is_real(&self) -> bool {
-        !matches!(
-            self.spec,
-            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
-        )
-    }
-
-    /// The directory the target's file system is found by.
-    fn root(&self) -> PathBuf {
-        match &self.spec {
-            TargetSpec::Directory(path) => path.clone(),
-            TargetSpec::Device(path) => path.clone(),
-            TargetSpec::File(path) => match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
-                _ => PathBuf::from("."),
-            },
-            _ => PathBuf::from("/"),
-        }
+        arms
     }
 }
 
-/// Where a stack is measured.
-enum Root {
-    Directory(PathBuf),
-    /// By its address; `served` is the directory that is exported, if it is this machine's.
-    Export {
-        address: NfsAddress,
-        served: Option<PathBuf>,
-    },
-    /// On other machines alone.
-    Nodes,
+/// The arms of a run before anything was made.
+#[derive(Debug)]
+pub struct ResolvedArms {
+    arms: Vec<Arm<Box<dyn ResolvedTarget>>>,
+    load: Rc<ClientLoadGenerators>,
 }
 
-/// All arms, and what has to be undone for them.
+impl ResolvedArms {
+    /// Facts that are known before anything was made.
+    #[must_use]
+    pub fn facts(&self) -> ArmFacts {
+        let entry = |arm: &Arm<Box<dyn ResolvedTarget>>| {
+            arm.entry(arm.target.description(), arm.target.facts())
+        };
+        ArmFacts {
+            arms: self.arms.iter().map(entry).collect(),
+            load_nodes: self.load.facts(),
+        }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.arms.iter().map(|arm| arm.name.as_str())
+    }
+
+    /// Each system once, and whether it keeps data.
+    pub fn probed(&self) -> impl Iterator<Item = (&str, bool)> {
+        let once = self.arms.iter().filter(|arm| arm.control_of.is_none());
+        once.map(|arm| (arm.name.as_str(), arm.target.keeps_data()))
+    }
+
+    /// Whether one of the systems is a stack.
+    #[must_use]
+    pub fn has_stacks(&self) -> bool {
+        self.arms.iter().any(|arm| arm.target.is_stack())
+    }
+
+    /// Planned steps of raising, one line each.
+    #[must_use]
+    pub fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
+        let mut needed = units::size(data_bytes(asked) as f64);
+        if asked.iter().any(is_of_programs) {
+            needed += " and what the programs write";
+        }
+        let names = self.load.node_names();
+        let on_each_node =
+            names.map_or_else(String::new, |names| format!("-NODE on each of {names}"));
+        let of_arm = |(place, arm): (usize, &Arm<Box<dyn ResolvedTarget>>)| {
+            arm.target.intentions(&TargetIntent {
+                given: &arm.given,
+                is_control: arm.control_of.is_some(),
+                directory: &directory_name(id, place, &arm.name),
+                on_each_node: &on_each_node,
+                needed: &needed,
+            })
+        };
+        let arms = self.arms.iter().enumerate();
+        let programs = asked.iter().flat_map(commands_of);
+        arms.flat_map(of_arm)
+            .chain(programs.map(|program| format!("start {program}")))
+            .collect()
+    }
+
+    /// Raises stacks that are not up, makes the arms' directories. Everything that has to be undone is in the
+    /// bench, also after an error.
+    ///
+    /// # Errors
+    /// When something fails on the way, or is stopped.
+    pub fn raise(
+        self,
+        bench: &mut TargetBench,
+        request: &RaiseRequest<'_>,
+    ) -> Result<ArmSet, CliError> {
+        bench.hosts().heed(request.stop);
+        let mut plan = Plan::default();
+        let mut arms = Vec::new();
+        for (place, arm) in self.arms.into_iter().enumerate() {
+            if request.stop.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            let raised = arm.target.raise(&mut TargetRaising {
+                given: &arm.given,
+                arm: &arm.name,
+                directory: directory_name(request.id, place, &arm.name),
+                mark: format!("{}-{}", request.id, place + 1),
+                request,
+                bench,
+                plan: &mut plan,
+            })?;
+            arms.push(arm.with(raised));
+        }
+        let scratch = match request.asked.iter().any(is_of_programs) {
+            true => make_scratch(arms.len(), &mut plan, bench, request)?,
+            false => Vec::new(),
+        };
+        bench.claim_disks(arms.iter().map(|arm| &arm.target));
+        bench.make(&plan, request)?;
+        arms.iter_mut().for_each(|arm| arm.target.look_at_made());
+        let raised = ArmSet {
+            arms,
+            load: self.load,
+            scratch,
+            others: bench.others().to_vec(),
+            said: RefCell::default(),
+        };
+        raised.check_room_for(data_bytes(request.asked))?;
+        Ok(raised)
+    }
+}
+
+/// Adds the steps that make a directory for what programs copy on each machine that load comes from.
+fn make_scratch(
+    place: usize,
+    plan: &mut Plan,
+    bench: &TargetBench,
+    request: &RaiseRequest<'_>,
+) -> Result<Vec<PathBuf>, CliError> {
+    let name = directory_name(request.id, place, "scratch");
+    if bench.is_here() {
+        let scratch = std::env::temp_dir().join(name);
+        let why = "create a directory for the files that programs copy";
+        plan.steps.push(targets::directory_step(&scratch, why)?);
+        return Ok(vec![scratch]);
+    }
+    let on_node = |node: &PlanNode| {
+        let path = format!("{}/{name}", node.dir);
+        targets::add_directory(plan, node, &path);
+        path.into()
+    };
+    Ok(bench.load_nodes().iter().map(on_node).collect())
+}
+
+/// Facts of a run's systems, as its manifest has them.
+#[derive(Debug)]
+pub struct ArmFacts {
+    /// The arms.
+    pub arms: Vec<ArmEntry>,
+    /// The machines that load comes from.
+    pub load_nodes: Vec<ClientLoadNode>,
+}
+
+/// All arms, ready for trials.
 #[derive(Debug)]
 pub struct ArmSet {
-    targets: Vec<ArmTarget>,
-    options: stacks::StackUpOptions,
-    nodes: HostPool,
+    arms: Vec<Arm<RaisedTarget>>,
     /// Where the load comes from.
-    load: ClientLoadGenerators,
-    raised: Vec<String>,
-    attached: Vec<AttachedDisk>,
-    directories: Option<AppliedPlan>,
-    /// Stacks that are kept from being taken down, by their names.
-    held: BTreeMap<String, File>,
-    devices: Vec<String>,
-    ground: ArmClaims,
+    load: Rc<ClientLoadGenerators>,
     /// Made when there are programs to run, for each node of the load in its order.
     scratch: Vec<PathBuf>,
+    /// Warnings of other runs that work on the same arm or disk.
+    others: Vec<RunWarning>,
     /// Remarks already made on a system under a workload, not to be repeated for every trial.
     said: RefCell<BTreeSet<String>>,
 }
@@ -180,83 +300,60 @@ impl ArmSet {
         self.said.borrow_mut().insert(what.to_owned())
     }
 
-    /// The arms of these targets: labels are short where they can be, and the base is entered a
-    /// second time when a control is wanted.
-    pub fn named(
-        given: &[String],
-        specs: &[TargetSpec],
-        control: bool,
-        options: stacks::StackUpOptions,
-        nodes: HostPool,
-    ) -> Self {
-        let mut targets: Vec<ArmTarget> = Vec::new();
-        for (text, spec) in given.iter().zip(specs) {
-            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-            let name = free_name(&short_name(text, given), &taken);
-            targets.push(new_target(name, text, spec, None));
-        }
-        if control && let (Some(text), Some(spec)) = (given.first(), specs.first()) {
-            let base = targets[0].name.clone();
-            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-            let name = free_name(&format!("{base} (A/A control)"), &taken);
-            targets.push(new_target(name, text, spec, Some(base)));
-        }
-        ArmSet {
-            targets,
-            options,
-            nodes,
-            load: ClientLoadGenerators::here(),
-            raised: Vec::new(),
-            attached: Vec::new(),
-            directories: None,
-            held: BTreeMap::new(),
-            devices: Vec::new(),
-            ground: ArmClaims::default(),
-            scratch: Vec::new(),
-            said: RefCell::default(),
+    /// Facts about all of them.
+    #[must_use]
+    pub fn facts(&self) -> ArmFacts {
+        let entry =
+            |arm: &Arm<RaisedTarget>| arm.entry(&arm.target.description, arm.target.facts.as_ref());
+        ArmFacts {
+            arms: self.arms.iter().map(entry).collect(),
+            load_nodes: self.load.facts(),
         }
     }
 
-    /// Manifest entries of the arms.
-    pub fn described(&self) -> Vec<ArmEntry> {
-        let described = |target: &ArmTarget| ArmEntry {
-            name: target.name.clone(),
-            target: target.given.clone(),
-            description: target.description.clone(),
-            control_of: target.control_of.clone(),
-            facts: target.facts.clone(),
-        };
-        self.targets.iter().map(described).collect()
+    /// Each system, and the one whose control it is.
+    pub(super) fn controls(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.arms.iter().filter_map(|arm| {
+            let base = arm.control_of.as_ref()?;
+            Some((arm.name.as_str(), base.as_str()))
+        })
     }
 
-    /// The arm of this name.
-    pub fn target(&self, name: &str) -> &ArmTarget {
-        let found = self.targets.iter().find(|target| target.name == name);
-        found.expect("trials are planned for these arms")
+    /// The target of the arm of this name.
+    #[must_use]
+    pub fn target(&self, name: &str) -> &RaisedTarget {
+        let found = self.arms.iter().find(|arm| arm.name == name);
+        &found.expect("trials are planned for these arms").target
     }
 
-    /// Whether what is written to a system stays there for the trials that follow.
-    pub(super) fn keeps_data(&self, name: &str) -> bool {
-        self.target(name).is_real()
+    /// Each system once, for measuring what it carries.
+    pub fn probed(&self) -> impl Iterator<Item = (&str, &RaisedTarget)> {
+        let once = self.arms.iter().filter(|arm| arm.control_of.is_none());
+        once.map(|arm| (arm.name.as_str(), &arm.target))
+    }
+
+    /// The machines that load comes from.
+    #[must_use]
+    pub fn load(&self) -> &ClientLoadGenerators {
+        &self.load
     }
 
     /// A directory of the load's node of this number that is not on the targets, where there are programs
     /// to run.
+    #[must_use]
     pub fn scratch(&self, node: usize) -> Option<&Path> {
         self.scratch.get(node).map(PathBuf::as_path)
     }
 
-    /// Host that carries out changes of this machine.
-    pub fn host(&self) -> &LocalHost {
-        self.nodes.local()
-    }
-
-    /// Disks below the arms (major:minor).
-    pub fn devices(&self) -> &[String] {
-        &self.devices
+    /// Disks of this machine below the arms (major:minor).
+    #[must_use]
+    pub fn devices(&self) -> BTreeSet<&str> {
+        let all = self.arms.iter().flat_map(|arm| &arm.target.devices);
+        all.map(String::as_str).collect()
     }
 
     /// The kernel's name of the block device below an arm, if this machine counts what it does.
+    #[must_use]
     pub fn device(&self, name: &str) -> Option<String> {
         let facts = self.target(name).facts.as_ref();
         // I/O of other machines is not counted on this one.
@@ -266,48 +363,54 @@ impl ArmSet {
     }
 
     /// Addresses of the machines that serve an arm, as far as they are known.
+    #[must_use]
     pub fn peers(&self, name: &str) -> Vec<String> {
         let target = self.target(name);
-        let of_disk = |address: &RemoteDiskAddress| match &address.kind {
-            RemoteDiskTransport::Iscsi(iscsi) => Some(iscsi.host.clone()),
-            RemoteDiskTransport::Nbd { server, .. } => match server {
-                NbdServerAddress::Tcp(host, _) => Some(host.clone()),
-                NbdServerAddress::Unix(_) => None,
-            },
-        };
-        let by_address = match &target.spec {
-            TargetSpec::Attach(address) => of_disk(address),
-            TargetSpec::Nfs(address) => Some(address.host.clone()),
-            _ => None,
-        };
         let facts = target.facts.as_ref();
         let nfs = facts.filter(|facts| facts.file_system.starts_with("nfs"));
         let by_mount = nfs.and_then(|facts| facts.mount_source.rsplit_once(":/"));
-        let nodes = target.made.iter().flat_map(|(_, nodes)| nodes);
-        let mut all: Vec<String> = by_address
-            .into_iter()
-            .chain(by_mount.map(|(host, _)| host.to_owned()))
-            .chain(nodes.map(|node| node.address.clone()))
-            .filter(|address| !address.is_empty())
-            .collect();
-        all.sort();
-        all.dedup();
-        all
+        let by_mount = by_mount.map(|(host, _)| host.to_owned());
+        let all: BTreeSet<String> = target.servers.iter().cloned().chain(by_mount).collect();
+        let known = all.into_iter().filter(|address| !address.is_empty());
+        known.collect()
+    }
+
+    /// Where trials write on the node of this number: what must be on the disks before the next one
+    /// begins.
+    #[must_use]
+    pub fn grounds(&self, n: usize) -> Vec<PathBuf> {
+        let path = |arm: &Arm<RaisedTarget>| match &arm.target.reach()[n] {
+            NodeTarget::Directory { path, .. } | NodeTarget::Device { path, .. } => {
+                Some(path.clone())
+            }
+            NodeTarget::File { path, .. } => Some(targets::parent_of(path).into()),
+            _ => None,
+        };
+        let own = self.arms.iter().filter_map(path);
+        let mut grounds: Vec<PathBuf> = own.collect();
+        if !self.load.is_here() {
+            return grounds;
+        }
+        grounds.extend(self.arms.iter().flat_map(|arm| arm.target.grounds.clone()));
+        let mut seen = BTreeSet::new();
+        grounds.retain(|path| {
+            fs::metadata(path).is_ok_and(|data| {
+                let is_device = facts::is_block_device(path);
+                seen.insert(if is_device { data.rdev() } else { data.dev() })
+            })
+        });
+        grounds
     }
 
     /// Watchable parts of an arm (servers, client programs, Lustre), and the way to its nodes.
+    #[must_use]
     pub fn subjects(&self, name: &str) -> Option<(ServerWatchScope<'_>, HostPool)> {
         let target = self.target(name);
-        let made = target.made.as_ref();
-        let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
-            (&*made.servers, nodes.as_slice())
-        });
+        let stack = target.stack.as_ref();
+        let servers = stack.map_or(&[][..], |stack| &stack.made.servers);
         // Where the load comes from other machines, those have programs of their own.
-        let client_programs = made.map_or(&[][..], |(made, _)| &*made.client_programs);
-        let client_programs = match self.load.is_here() {
-            true => client_programs,
-            false => &[],
-        };
+        let stack_here = stack.filter(|_| self.load.is_here());
+        let client_programs = stack_here.map_or(&[][..], |stack| &stack.made.client_programs);
         // I/O of other machines is not counted on this one.
         let facts = target.facts.as_ref().filter(|_| self.load.is_here());
         let lustre = facts.and_then(lustre::name);
@@ -315,7 +418,7 @@ impl ArmSet {
             return None;
         }
         let mut reached = context::nodes();
-        reached.meet(nodes);
+        reached.meet(stack.map_or(&[][..], |stack| &stack.nodes));
         let scope = ServerWatchScope {
             servers,
             client_programs,
@@ -324,145 +427,11 @@ impl ArmSet {
         Some((scope, reached))
     }
 
-    /// Each system once, for measuring what it carries.
-    pub fn probed(&self) -> impl Iterator<Item = (&str, &ArmTarget)> {
-        let once = self
-            .targets
-            .iter()
-            .filter(|target| target.control_of.is_none());
-        once.map(|target| (target.name.as_str(), target))
-    }
-
-    /// Whether the system of this name is a stack.
-    pub fn is_stack(&self, name: &str) -> bool {
-        self.target(name).spec.stack().is_some()
-    }
-
-    /// Whether one of the systems is a stack.
-    pub fn has_stacks(&self) -> bool {
-        let mut targets = self.targets.iter();
-        targets.any(|target| target.spec.stack().is_some())
-    }
-
-    /// Versions of the programs the arms may be made of.
-    pub fn versions(&self) -> BTreeMap<String, String> {
-        facts::versions(self.nodes.local())
-    }
-
-    /// Everything that can be known to be wrong before anything is changed.
-    pub fn check(
-        &mut self,
-        asked: &[WorkloadRequest],
-        consent: &DestroyConsent,
-    ) -> Result<(), CliError> {
-        self.check_on_nodes(asked)?;
-        let needed = data_bytes(asked);
-        let mut places = SpaceRequirements::default();
-        for target in self.targets.iter_mut().filter(|target| target.is_real()) {
-            match &target.spec {
-                // A stack without servers is as large as what it lies on; its room is looked at once
-                // it is up.
-                TargetSpec::Stack(choice) => {
-                    let shape = choice.stack.shape(choice).map_err(CliError::invalid)?;
-                    if shape.servers > 0 {
-                        places.need(&target.given, needed, self.options.size_bytes);
-                    }
-                    continue;
-                }
-                // They were looked at on the nodes.
-                _ if !self.load.is_here() => continue,
-                TargetSpec::Device(path) => {
-                    let (found, identity) = device::check(path, consent, self.nodes.local())?;
-                    target.identity = Some(identity);
-                    check_one_file(target, asked)?;
-                    places.need(&target.given, needed, found.bytes);
-                    continue;
-                }
-                TargetSpec::Attach(address) => {
-                    attach::check(address, consent, self.nodes.local())?;
-                    check_one_file(target, asked)?;
-                    continue;
-                }
-                TargetSpec::File(_) => check_one_file(target, asked)?,
-                TargetSpec::Nfs(address) => {
-                    remote::check(target.given.as_str(), asked)?;
-                    let found = remote::facts(address)?;
-                    places.need(&target.given, needed, found.free_bytes);
-                    continue;
-                }
-                _ => {}
-            }
-            let root = target.root();
-            check_place(&format!("use target '{}'", target.given), &root)?;
-            facts::check_writable(&root).map_err(|error| {
-                CliError::usage(format!(
-                    "use target '{}': it is not writable: {error}",
-                    target.given
-                ))
-            })?;
-            ground::check(target, &root)?;
-            let found =
-                facts::target(&root).map_err(doing(CliExitCode::Failed, look_at(target)))?;
-            places.need(&found.path, needed, found.free_bytes);
-        }
-        places.check()
-    }
-
-    /// Planned steps of raising, one line each.
-    pub fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut needed = units::size(data_bytes(asked) as f64);
-        if asked.iter().any(is_of_programs) {
-            needed += " and what the programs write";
-        }
-        for (place, target) in self.targets.iter().enumerate() {
-            match &target.spec {
-                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
-                TargetSpec::Device(_) => {
-                    lines.push(format!("overwrite the first {needed} of {}", target.given));
-                    continue;
-                }
-                TargetSpec::Attach(_) => {
-                    let given = &target.given;
-                    if target.control_of.is_none() {
-                        lines.push(format!("attach {given}, and detach it at the end"));
-                    }
-                    lines.push(format!("overwrite the first {needed} of {given}"));
-                    continue;
-                }
-                TargetSpec::Stack(choice) if target.control_of.is_none() => {
-                    let name = &choice.parts;
-                    lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
-                    let own = choice.own.iter().flat_map(|own| commands_of_stack(own));
-                    lines.extend(own.map(|command| format!("start {command}")));
-                }
-                TargetSpec::File(path) => {
-                    lines.push(format!(
-                        "make {}{} with up to {needed}, and remove it at the end",
-                        path.display(),
-                        self.on_each_node()
-                    ));
-                    continue;
-                }
-                _ => {}
-            }
-            lines.push(format!(
-                "make {}/{}{} with up to {needed}, and remove it at the end",
-                target.given.trim_end_matches('/'),
-                directory_name(id, place, &target.name),
-                self.on_each_node()
-            ));
-        }
-        let programs = asked.iter().flat_map(commands_of);
-        lines.extend(programs.map(|program| format!("start {program}")));
-        lines
-    }
-
     /// Fails where an arm's directory lies on another mount than when it was made: something was mounted
     /// over it, or it was taken away.
     pub fn check_mount(&self, name: &str) -> Result<(), CliError> {
         let target = self.target(name);
-        let (Some(directory), Some(mount)) = (&target.directory, target.mount) else {
+        let (Some(directory), Some(mount)) = (target.directory(), target.mount) else {
             return Ok(());
         };
         if facts::mount_identity(directory) == Some(mount) {
@@ -478,150 +447,17 @@ impl ArmSet {
         ))
     }
 
-    /// Degradations of stacks when they were first used, system by system.
-    pub fn degraded(&self) -> impl Iterator<Item = (&str, String)> {
-        let lacking = self
-            .probed()
-            .filter(|(_, target)| !target.degraded.is_empty());
-        lacking.map(|(name, target)| {
-            let text = format!(
-                "it was degraded before the start: {}",
-                target.degraded.join("; ")
-            );
-            (name, text)
-        })
-    }
-
     /// Whether so many bytes fit on every arm.
     pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), CliError> {
         let mut places = SpaceRequirements::default();
-        for found in self
-            .targets
-            .iter()
-            .filter_map(|target| target.facts.as_ref())
-        {
-            places.need(&found.device, bytes, found.free_bytes);
-        }
+        let facts = self.arms.iter().filter_map(|arm| arm.target.facts.as_ref());
+        facts.for_each(|found| places.need(&found.device, bytes, found.free_bytes));
         places.check()
     }
 
     /// The stack that an arm is, and by what it is held.
-    pub(super) fn held(&self, arm: &str) -> Option<(String, &File)> {
-        let TargetSpec::Stack(choice) = &self.target(arm).spec else {
-            return None;
-        };
-        let name = choice.parts.to_string();
-        let held = self.held.get(&name)?;
-        Some((name, held))
+    pub(super) fn held(&self, arm: &str) -> Option<(&str, &File)> {
+        let stack = self.target(arm).stack.as_ref()?;
+        Some((&stack.name, &stack.held))
     }
-}
-
-/// Root works in no directory that another user could lead elsewhere: any file of this machine could be
-/// written over then. `doing` is what is refused.
-pub fn check_place(doing: &str, root: &Path) -> Result<(), CliError> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    check_way(root).map_err(|error| {
-        CliError::usage(format!("{doing} as root: {error}")).hint(
-            "measure it as its owner: setpriv --reuid=USER --init-groups plimsoll …; or use a directory \
-             of root on the same file system, with no directory above it that others may write to",
-        )
-    })
-}
-
-fn look_at(target: &ArmTarget) -> String {
-    format!("look at target '{}'", target.given)
-}
-
-fn check_one_file(target: &ArmTarget, asked: &[WorkloadRequest]) -> Result<(), CliError> {
-    match asked.iter().find(|one| one.workload.needs_directory()) {
-        None => Ok(()),
-        Some(one) => Err(CliError::usage(format!(
-            "run {} on {}: it needs a directory{}",
-            one.workload.name(),
-            target.given,
-            match target.spec {
-                TargetSpec::File(_) => ", and nothing is there",
-                _ => "",
-            }
-        ))),
-    }
-}
-
-/// Error for using such a stack from here.
-fn for_nodes(stack: &str) -> CliError {
-    CliError::usage(format!(
-        "use {stack} from this machine: the kernel of another one attaches its disk"
-    ))
-    .hint("name the machine that the load comes from: --clients c1 --on FILE")
-}
-
-/// The step that makes a directory of ours.
-///
-/// # Errors
-/// When its path is not valid UTF-8.
-pub(super) fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
-    let path = shown(directory)?;
-    Ok(PlanStep::on(
-        HERE,
-        why,
-        PlanAction::MakeDir(path.clone()),
-        Some(PlanAction::RemoveDir(path)),
-    ))
-}
-
-fn new_target(
-    name: String,
-    given: &str,
-    spec: &TargetSpec,
-    control_of: Option<String>,
-) -> ArmTarget {
-    let device;
-    let description = match spec {
-        TargetSpec::Null => "nothing: operations end at once",
-        TargetSpec::Nop => "nothing: requests end at once in the kernel",
-        TargetSpec::Sim(sim) => {
-            device = sim.to_string();
-            &device
-        }
-        _ => "",
-    };
-    ArmTarget {
-        name,
-        given: given.to_owned(),
-        spec: spec.clone(),
-        control_of,
-        description: description.into(),
-        exclusive: true,
-        attached: None,
-        identity: None,
-        directory: None,
-        remote: None,
-        facts: None,
-        degraded: Vec::new(),
-        mount: None,
-        made: None,
-        on_nodes: Vec::new(),
-        served: None,
-    }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|error| {
-        CliError::new(
-            CliExitCode::Failed,
-            format!("find {}: {error}", path.display()),
-        )
-    })
-}
-
-/// A path as the journal keeps it.
-pub(super) fn shown(path: &Path) -> Result<String, CliError> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        CliError::usage(format!(
-            "use {}: its name is not valid UTF-8, and the journal could not name it",
-            path.display()
-        ))
-    })
 }

@@ -6,7 +6,6 @@
 //! Where a system had a beginning, all of them have a second turn: how long they need from there is the
 //! warm-up of all trials.
 
-use super::arms::ArmTarget;
 use super::scale::{LENGTH_MAX, probe_of};
 use super::trial::{WARMUP_MAX, trial_task};
 use super::{ArmSet, CampaignEndKind, CampaignOptions, TimeBudget, is_out_of_time};
@@ -60,10 +59,10 @@ impl ConditioningGoal {
     pub fn intentions(
         &self,
         label: &str,
-        (arm, target): (&str, &ArmTarget),
+        (arm, keeps_data): (&str, bool),
         workload: &Workload,
     ) -> Vec<String> {
-        let passes = self.passes.filter(|_| target.is_real());
+        let passes = self.passes.filter(|_| keeps_data);
         let written = passes.map(|passes| {
             let bytes = passes * workload.data_set_bytes() as f64;
             let own = match own_pattern(workload) {
@@ -158,7 +157,7 @@ fn places(manifest: &RunManifest, arms: &ArmSet) -> Vec<(WorkloadEntry, String)>
     }
     let is_apart = |arm: &&ArmEntry| match &arm.control_of {
         None => true,
-        Some(base) => arms.target(&arm.name).targets() != arms.target(base).targets(),
+        Some(base) => arms.target(&arm.name).reach() != arms.target(base).reach(),
     };
     let names: Vec<&String> = manifest
         .arms
@@ -258,7 +257,7 @@ impl ConditioningRound<'_> {
 
     /// Writes the working set in order, then by the workload itself.
     fn write(&mut self, entry: &WorkloadEntry, arm: &str, passes: f64) -> Result<(), CliError> {
-        if !self.arms.keeps_data(arm) {
+        if !self.arms.target(arm).is_real() {
             let text = format!("{arm} keeps nothing, so it was not preconditioned");
             self.warn(entry, text);
             return Ok(());

@@ -2,11 +2,12 @@
 //! A workload in both loops at one throughput: what the closed loop reaches on each system is measured before
 //! the first block, and the open one is paced at it.
 
-use super::scale::{WorkloadRequest, entry, label_of, length, probed};
+use super::scale::{entry, label_of, length, probed};
 use super::{ArmSet, CampaignOptions};
+use crate::request::WorkloadRequest;
 use plimsoll_console::failure::CliError;
 use plimsoll_core::comparison::LoadLoopKind;
-use plimsoll_core::event::{LoadLoopEntry, RunWarning, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{ArmEntry, LoadLoopEntry, RunWarning, TrialResult, WorkloadEntry};
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::{self, Nanos};
@@ -41,7 +42,7 @@ pub fn twin_entries(
 /// As [`twin_entries`], and where that is not there or cannot be.
 pub fn twin_entries_again(
     asked: &[WorkloadRequest],
-    arms: &ArmSet,
+    arms: &[ArmEntry],
     settings: &CampaignOptions,
     before: &[WorkloadEntry],
 ) -> Result<Vec<WorkloadEntry>, CliError> {
@@ -52,10 +53,10 @@ pub fn twin_entries_again(
             .get(entries.len())
             .and_then(|entry| entry.load_loop.as_ref());
         let found = found.map(|found| &found.paces);
-        let paces = arms.described().into_iter().map(|arm| {
+        let paces = arms.iter().map(|arm| {
             let pace = found.and_then(|paces| paces.get(&arm.name)).copied();
             pace.filter(|pace| twins.allows(pace))
-                .map(|pace| (arm.name, pace))
+                .map(|pace| (arm.name.clone(), pace))
         });
         let paces: Option<BTreeMap<String, LoadLoopPace>> = paces.collect();
         let paces = paces.ok_or_else(|| {
@@ -134,10 +135,9 @@ fn twins_of(
         paces.insert(arm.to_owned(), pace);
     }
     // A control is the same system once more.
-    for arm in arms.described() {
-        let of = arm.control_of.as_ref();
-        if let Some(pace) = of.and_then(|of| paces.get(of)).copied() {
-            paces.insert(arm.name, pace);
+    for (control, base) in arms.controls() {
+        if let Some(pace) = paces.get(base).copied() {
+            paces.insert(control.to_owned(), pace);
         }
     }
     Ok(twins_at(&twins, &whole, &paces))

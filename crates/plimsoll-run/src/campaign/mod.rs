@@ -5,10 +5,8 @@
 //! Nothing here decides what is said of the results: that happens when the run folder is read back.
 
 mod arms;
-mod attach;
 mod conditioning;
 mod course;
-mod device;
 mod device_watch;
 mod failover;
 mod load_line;
@@ -17,22 +15,21 @@ mod names;
 mod nodes;
 mod order;
 mod pilot;
-mod programs;
 mod proof;
-mod remote;
-mod room;
 mod scale;
 mod trial;
 
-pub use arms::{ArmSet, check_place};
+pub use arms::{ArmFacts, ArmRequest, ArmSet, ResolvedArms};
 pub use conditioning::ConditioningGoal;
 pub use course::busy_now;
 
 use crate::recorder::sample;
+use crate::request::WorkloadRequest;
 use course::{BlockCourse, CourseStep};
 use failover::FaultBench;
 use pilot::{PilotListener, PilotRecord};
 use plimsoll_archive::{ArchiveError, RunFolderWriter};
+use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::design::{BlockDesign, BlocksEndCause};
@@ -44,26 +41,25 @@ use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 use plimsoll_engine::RunOptions;
-use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock, facts};
 use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
 pub use load_line::load_line_seconds;
 pub use loops::{check_both_loops, twin_entries, twin_entries_again, twin_labels};
 pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::PILOT_LENGTH;
-pub use programs::commands_of;
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{WorkloadRequest, entries, entries_again, label_of, labels_of, other_client_cpus};
+pub use scale::{entries, entries_again, label_of, labels_of, other_client_cpus};
 pub use trial::usual_warmup;
 
 /// Options of all trials.
@@ -175,13 +171,9 @@ pub fn check_shapes(
             ..RunOptions::default()
         };
         // Workloads that nodes cannot play are refused when the nodes prepare them.
-        for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
-            plimsoll_engine::check(
-                plimsoll_agent::located(&target.here())?,
-                &one.workload,
-                &options,
-            )
-            .map_err(failed(CliExitCode::Usage))?;
+        for here in arms.probed().filter_map(|(_, target)| target.here.as_ref()) {
+            plimsoll_engine::check(plimsoll_agent::located(here)?, &one.workload, &options)
+                .map_err(failed(CliExitCode::Usage))?;
         }
     }
     Ok(())
@@ -214,7 +206,7 @@ impl RunListener for RunFolderListener<'_> {
 /// The manifest of what is about to be done.
 pub fn manifest(
     id: &str,
-    arms: &ArmSet,
+    arms: ArmFacts,
     entries: Vec<WorkloadEntry>,
     settings: &CampaignOptions,
 ) -> RunManifest {
@@ -229,15 +221,15 @@ pub fn manifest(
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,
-        machine: plimsoll_machine::host::facts::machine(),
-        versions: arms.versions(),
-        arms: arms.described(),
+        machine: facts::machine(),
+        versions: facts::versions(context::nodes().local()),
+        arms: arms.arms,
         entries,
         blocks: settings.blocks,
         design: None,
         balanced: false,
         ladder: Vec::new(),
-        load_nodes: arms.load().facts(),
+        load_nodes: arms.load_nodes,
         conditioning: settings.conditioning.asked(),
         trial_bytes: settings.bytes,
         campaign: None,
@@ -362,9 +354,9 @@ fn recorded<T>(
     listener: &mut dyn RunListener,
     work: impl FnOnce(&mut dyn RunListener) -> T,
 ) -> T {
-    let numbers = arms.devices().iter();
+    let numbers = arms.devices().into_iter();
     let disks: Vec<String> = numbers
-        .filter_map(|number| plimsoll_machine::host::disks::name_of_number(number))
+        .filter_map(plimsoll_machine::host::disks::name_of_number)
         .collect();
     let Some(base) = base.filter(|_| !disks.is_empty()) else {
         return work(listener);
@@ -474,8 +466,8 @@ fn one_trial(
         listener,
     };
     let result = trial::run_trial(trial, arms, &entry, with, stop, &mut heard)?;
-    let mut targets = arms.target(&trial.arm).targets().into_iter();
-    let is_real = targets.any(|target| target.is_in_real_time());
+    let mut reach = arms.target(&trial.arm).reach().iter();
+    let is_real = reach.any(NodeTarget::is_in_real_time);
     let took = Nanos::from_secs_f64(clock.now().as_secs_f64());
     course
         .pilot

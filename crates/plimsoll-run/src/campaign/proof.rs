@@ -23,16 +23,14 @@ pub fn prove(
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
         let seed = settings.seed.derive(&format!("verify {id} {name}"), 0);
-        arms.load().prove(name, &target.targets(), seed, stop)?;
-        if target.is_only_on_nodes() {
-            continue;
-        }
-        let Some((made, nodes)) = target.made() else {
+        arms.load().prove(name, target.reach(), seed, stop)?;
+        let Some(stack) = target.stack.as_ref().filter(|_| target.here.is_some()) else {
             continue;
         };
         let mut reached = context::nodes();
-        reached.meet(nodes);
-        let proved = proofs::prove(made, target.directory.as_deref(), id, depth, &mut reached);
+        reached.meet(&stack.nodes);
+        let directory = target.directory();
+        let proved = proofs::prove(&stack.made, directory, id, depth, &mut reached);
         all.push((name.to_owned(), proved));
     }
     Ok(all)

@@ -4,6 +4,7 @@
 
 use super::trial::trial_task;
 use super::{ArmSet, CampaignOptions};
+use crate::request::{LENGTH, WorkloadRequest};
 use plimsoll_console::failure::CliError;
 use plimsoll_console::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
@@ -18,8 +19,6 @@ use plimsoll_core::workload::blocks::BlockIoWorkload;
 use plimsoll_machine::host::{counters, facts};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Length of the measured part when nobody says: long enough for some thousand operations.
-pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Longest time for work that ends by itself.
 pub(super) const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
 /// Longest time of a trial that ends after so many bytes, where nobody says.
@@ -32,21 +31,6 @@ const PROBE_DEPTH: u32 = 16;
 const SHARE: f64 = 0.6;
 /// Steps a factor is rounded down to, per decade.
 const STEPS: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
-
-/// A workload as it was asked for.
-#[derive(Debug)]
-pub struct WorkloadRequest {
-    /// Workload to play.
-    pub workload: Workload,
-    /// `None`: to be found.
-    pub scale: Option<f64>,
-    /// Where it differs from what its text says, one sentence each.
-    pub notes: Vec<String>,
-    /// How long it is to be run: what the user says, else what it asks for itself.
-    pub length: Option<Nanos>,
-    /// The most that a search of a load line plays of it: so many times, for so long.
-    pub most: Option<(f64, Nanos)>,
-}
 
 /// Resolves what was asked; notes say how a factor was found.
 pub fn entries(

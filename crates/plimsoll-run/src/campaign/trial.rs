@@ -252,10 +252,7 @@ pub(super) fn trial_task(
     AgentTrialTask {
         trial: trial.clone(),
         entry: entry.on_arm(&trial.arm),
-        target: match (
-            arms.target(&trial.arm).targets().swap_remove(n),
-            is_under_fault,
-        ) {
+        target: match (arms.target(&trial.arm).reach()[n].clone(), is_under_fault) {
             (
                 NodeTarget::Directory {
                     path,

@@ -9,7 +9,7 @@ use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::fault::FaultKind;
-use plimsoll_run::spec::TargetSpec;
+use plimsoll_run::targets::{self, LoadOrigin};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::json;
 use std::process::ExitCode;
@@ -52,8 +52,8 @@ fn check(args: &OffersArgs) -> Result<(), CliError> {
         super::inventory::read(path.as_ref())?;
     }
     let targets = args.targets.iter();
-    let targets = targets.map(|text| TargetSpec::parse(text));
+    let targets = targets.map(|text| targets::read(text, LoadOrigin::Here));
     let targets = targets.collect::<Result<Vec<_>, _>>()?;
-    let stacks = targets.iter().filter_map(TargetSpec::stack);
+    let stacks = targets.iter().filter_map(|target| target.stack());
     args.trust.check_stacks(stacks, false)
 }

@@ -84,7 +84,7 @@ pub(super) fn check(
     let troubled = |one: &&StackCondition| !one.is_healthy();
     for condition in settings.conditions.iter().filter(troubled) {
         for (arm, target) in arms.probed() {
-            if target.is_only_on_nodes() {
+            if target.here.is_none() {
                 return Err(only_on_nodes(arm));
             }
             check_one(arm, arms, condition)?;
@@ -132,9 +132,9 @@ pub(in crate::campaign) fn under_condition<T>(
         return Ok((measure()?, None));
     }
     let mut context = FailoverContext::of(&trial.arm, arms, Nanos(0), condition.settle_timeout)?;
-    let target = arms.target(&trial.arm).here();
+    let target = arms.target(&trial.arm).local_reach();
     if condition.state == Some(StackConditionState::Full) {
-        let _filled = fill(&target, data_bytes, &context.name)?;
+        let _filled = fill(target, data_bytes, &context.name)?;
         return Ok((measure()?, None));
     }
     let trouble = match condition.injected() {
@@ -150,7 +150,7 @@ pub(in crate::campaign) fn under_condition<T>(
     let (ready, begun) = sync_channel(1);
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        let missed = missed_writes(&target, condition);
+        let missed = missed_writes(target, condition);
         // The sender goes with the thread: who waits for it learns of an early end.
         let holder = scope.spawn(move || match trouble {
             StackTrouble::Scrub(plan) => context.keep_scrubbing(&plan, &ready, (is_over, stop)),
@@ -161,7 +161,7 @@ pub(in crate::campaign) fn under_condition<T>(
         // The fault is kept until the trial is over, however it ends.
         let over = SetOnDrop(is_over);
         let measured = match begun.recv() {
-            Ok(()) => settle(&target, condition, &name, stop).and_then(|()| measure()),
+            Ok(()) => settle(target, condition, &name, stop).and_then(|()| measure()),
             // The holder says why.
             Err(_) => Err(stopped()),
         };

@@ -149,9 +149,9 @@ impl FailoverContext {
                 "inject faults into {arm}: it is not a stack, and only the servers of a stack are known"
             )));
         };
-        stacks::hold_alone(held, &name, &state)
+        stacks::hold_alone(held, name, &state)
             .map_err(doing(CliExitCode::Failed, format!("hold {name} alone")))?;
-        let record = stacks::manage::record(&name, &state).map_err(doing(
+        let record = stacks::manage::record(name, &state).map_err(doing(
             CliExitCode::Failed,
             format!("read the journal of {name}"),
         ))?;
@@ -167,7 +167,7 @@ impl FailoverContext {
         let mut nodes = context::nodes();
         nodes.meet(&ask.site.servers);
         Ok(FailoverContext {
-            name,
+            name: name.to_owned(),
             held,
             state,
             lasting: Duration::from_nanos(lasting.0),

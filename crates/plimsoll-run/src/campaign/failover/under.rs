@@ -12,15 +12,15 @@ use super::sessions::{FailoverSessions, SessionLoadOptions};
 use super::{ACTIVE, CALM, DRAWN, FailoverContext, FailoverFault, ceiling, condition};
 use crate::campaign::scale::length;
 use crate::campaign::trial::trial_task;
-use crate::campaign::{ArmSet, CampaignOptions, WorkloadRequest};
-use crate::spec::TargetSpec;
+use crate::campaign::{ArmSet, CampaignOptions};
+use crate::request::WorkloadRequest;
+use crate::targets::TargetKind;
 use plimsoll_console::failure::stopped;
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{RunWarning, TrialId, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, FaultObserver, FaultResult};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
@@ -28,6 +28,7 @@ use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ pub(in crate::campaign) fn length_under(injection: &FaultInjection) -> Nanos {
 /// them.
 pub fn check_asked_under_faults(
     asked: &[WorkloadRequest],
-    targets: &[TargetSpec],
+    targets: &[Rc<dyn TargetKind>],
     settings: &CampaignOptions,
 ) -> Result<(), CliError> {
     let has_condition = settings.conditions.iter().any(|one| !one.is_healthy());
@@ -89,10 +90,7 @@ pub fn check_asked_under_faults(
     if settings.inject.is_empty() && !has_condition {
         return Ok(());
     }
-    if !targets
-        .iter()
-        .all(|target| matches!(target, TargetSpec::Stack(_)))
-    {
+    if targets.iter().any(|target| target.stack().is_none()) {
         return Err(CliError::invalid(format!(
             "{option} needs stacks as targets: only of these plimsoll knows the servers"
         ))
@@ -180,9 +178,9 @@ pub(in crate::campaign) fn check(
     let mut notes = condition::check(arms, settings)?;
     for injection in &mut settings.inject {
         for (arm, target) in arms.probed() {
-            let checked = match target.is_only_on_nodes() {
-                true => Err(only_on_nodes(arm)),
-                false => check_one(injection, arm, arms),
+            let checked = match target.here {
+                None => Err(only_on_nodes(arm)),
+                Some(_) => check_one(injection, arm, arms),
             };
             match checked {
                 Ok(()) => is_possible = true,
@@ -215,7 +213,7 @@ pub(super) fn only_on_nodes(arm: &str) -> CliError {
 fn check_one(injection: &FaultInjection, arm: &str, arms: &ArmSet) -> Result<(), CliError> {
     let mut context = FailoverContext::of(arm, arms, injection.length, injection.recovery_timeout)?;
     context.plan_all(injection.fault, injection.victim.as_deref())?;
-    let is_mounted = matches!(arms.target(arm).here(), NodeTarget::Directory { .. });
+    let is_mounted = arms.target(arm).directory().is_some();
     if !injection.observers.is_empty() && !is_mounted {
         return Err(CliError::usage(format!(
             "run observers on {arm}: they need a mounted directory"
@@ -249,7 +247,7 @@ pub(in crate::campaign) struct FaultBench {
 type CeilingKey = (String, String, String);
 
 fn ceiling_key(arms: &ArmSet, arm: &str, entry: &WorkloadEntry) -> CeilingKey {
-    let stack = arms.held(arm).map(|(name, _)| name).unwrap_or_default();
+    let stack = arms.held(arm).map_or("", |(name, _)| name).to_owned();
     let workload = entry.workload.name().to_owned();
     (stack, workload, entry.scale.to_string())
 }
@@ -338,9 +336,9 @@ impl FaultBench {
             ..trial.clone()
         };
         let seed = self.campaigns.derive("most", trial.place.into());
-        let here = arms.target(&trial.arm).here();
+        let here = arms.target(&trial.arm).local_reach();
         let options = SessionLoadOptions::of(injection, None);
-        let measure = || ceiling::per_session((&here, &trial.arm), &options, &ledger, seed, stop);
+        let measure = || ceiling::per_session((here, &trial.arm), &options, &ledger, seed, stop);
         let most = if entry.workload.is_idle() {
             measure()?
         } else {
@@ -417,7 +415,8 @@ pub(in crate::campaign) fn under_fault<T>(
     let ceiling = bench.ceilings.get(&ceiling_key(arms, &trial.arm, entry));
     let ceiling = ceiling.copied().filter(|_| injection.share.is_some());
     let load = SessionLoadOptions::of(injection, ceiling);
-    let (here, name) = (arms.target(&trial.arm).here(), context.name.clone());
+    let here = arms.target(&trial.arm).local_reach().clone();
+    let name = context.name.clone();
     let own = (bench.campaigns).derive(injection.fault.name(), trial.place.into());
     let ledger = bench.free(&format!("{:03}", trial.place + 1), ".ledger");
     let watching = ObserverOptions {

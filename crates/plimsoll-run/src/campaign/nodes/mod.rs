@@ -10,7 +10,7 @@ mod intervals;
 mod recording;
 mod session;
 
-use super::WorkloadRequest;
+use crate::request::WorkloadRequest;
 use intervals::NodeIntervalMerger;
 use plimsoll_agent::EnginePlayer;
 use plimsoll_console::context;
@@ -49,6 +49,9 @@ fn lead(nodes: usize) -> Nanos {
 
 /// Room in a message for what stands around a workload.
 const AROUND_WORKLOAD: usize = 1 << 20;
+
+/// More names than this are one range.
+const NAMES_SHOWN: usize = 8;
 
 /// The machines that load comes from.
 #[derive(Debug)]
@@ -133,6 +136,18 @@ impl ClientLoadGenerators {
     /// Machines other than this one.
     pub fn nodes(&self) -> &[PlanNode] {
         &self.nodes
+    }
+
+    /// Their names, `n1, n2`; `None` when the load comes from this machine.
+    pub(super) fn node_names(&self) -> Option<String> {
+        let names: Vec<&str> = self.nodes.iter().map(|node| &*node.name).collect();
+        match names[..] {
+            [] => None,
+            [first, .., last] if names.len() > NAMES_SHOWN => {
+                Some(format!("{} hosts, {first} to {last}", names.len()))
+            }
+            _ => Some(names.join(", ")),
+        }
     }
 
     /// The same where this share of the nodes may be lost.

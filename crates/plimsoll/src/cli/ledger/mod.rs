@@ -17,7 +17,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::EngineError;
 use plimsoll_engine::sys::clock;
 use plimsoll_ledger::{LedgerCheckOptions, LedgerWriteOptions};
-use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_run::targets::DestroyConsent;
 use std::io::{ErrorKind, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::{NfsAddress, TargetLocation};
 use plimsoll_lab::stacks::StackConfig;
 use plimsoll_machine::host::facts;
-use plimsoll_run::campaign::{DestroyConsent, check_device, check_place, device_facts};
+use plimsoll_run::targets::{DestroyConsent, check_place, device};
 use std::path::{Path, PathBuf};
 
 /// A target.
@@ -110,8 +110,8 @@ impl LedgerTargetSpec {
 fn of_device(path: PathBuf, consent: Option<&DestroyConsent>) -> Result<NodeTarget, CliError> {
     let host = context::host();
     let (found, identity) = match consent {
-        Some(consent) => check_device(&path, consent, &host)?,
-        None => device_facts(&path, &host)?,
+        Some(consent) => device::check(&path, consent, &host)?,
+        None => device::facts(&path, &host)?,
     };
     Ok(NodeTarget::Device {
         path,

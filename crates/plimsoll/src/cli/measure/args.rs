@@ -10,8 +10,8 @@ use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::op::EngineChoice;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::written::WrittenTime;
-use plimsoll_run::campaign::DestroyConsent;
 use plimsoll_run::campaign_file::CampaignFile;
+use plimsoll_run::targets::DestroyConsent;
 use std::path::{Path, PathBuf};
 
 /// How operations reach the kernel.

@@ -11,9 +11,12 @@ use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
-use plimsoll_run::campaign::{self, WorkloadRequest};
+use plimsoll_run::campaign;
 use plimsoll_run::campaign_file::WorkloadVariant;
-use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
+use plimsoll_run::request::{WorkloadRequest, commands_of};
+use plimsoll_run::spec::{RateScale, WorkloadSpec};
+use plimsoll_run::targets::TargetKind;
+use std::rc::Rc;
 
 /// The workloads of a campaign. Those of a file start no program unless it is trusted; those that a person
 /// types need no consent.
@@ -29,7 +32,7 @@ pub(super) fn requests(
     let part_of = command_line::file();
     let file = attempt.file.as_ref().map(|file| file.path.as_path());
     if let Some(file) = file.or(part_of.as_deref()) {
-        let programs = all.iter().flat_map(campaign::commands_of);
+        let programs = all.iter().flat_map(commands_of);
         // Options that reach machines were typed.
         let reached = attempt.file.iter().flat_map(|file| file.reaches.clone());
         let starts: Vec<String> = programs.chain(reached).collect();
@@ -85,14 +88,11 @@ fn sessions_alone() -> WorkloadRequest {
 }
 
 /// Data to be verified must be stamped, and kept somewhere.
-fn check_verifiable(targets: &[TargetSpec], asked: &[WorkloadRequest]) -> Result<(), CliError> {
-    let keeps_nothing = |target: &TargetSpec| {
-        matches!(
-            target,
-            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
-        )
-    };
-    if targets.iter().any(keeps_nothing) {
+fn check_verifiable(
+    targets: &[Rc<dyn TargetKind>],
+    asked: &[WorkloadRequest],
+) -> Result<(), CliError> {
+    if !targets.iter().all(|target| target.keeps_data()) {
         return Err(CliError::invalid(
             "--verify-data does not work on null, nop or sim, which keep no data: give a directory, \
              a new file, a device or a stack",

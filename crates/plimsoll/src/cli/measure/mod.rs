@@ -35,19 +35,23 @@ use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::written::{WrittenSeed, WrittenTime};
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, TimeBudget, WorkloadRequest,
+    self, ArmFacts, ArmRequest, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal,
+    TimeBudget,
 };
 use plimsoll_run::campaign_file::refuse_problems;
-use plimsoll_run::spec::TargetSpec;
+use plimsoll_run::request::WorkloadRequest;
+use plimsoll_run::targets::{self, LoadOrigin, RaiseRequest, TargetBench, TargetKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Reads one of these words as what it means.
@@ -74,7 +78,7 @@ pub(super) struct CampaignMeasurement<'a> {
     attempt: &'a RunAttempt<'a>,
     /// The systems, as on the command line.
     names: Vec<String>,
-    targets: Vec<TargetSpec>,
+    targets: Vec<Rc<dyn TargetKind>>,
     asked: Vec<WorkloadRequest>,
     /// The load line that is searched.
     goal: Option<LoadLineGoal>,
@@ -112,19 +116,19 @@ impl<'a> CampaignMeasurement<'a> {
         {
             spec.workload.push(requirement.into());
         }
+        let origin = match spec.clients {
+            None => LoadOrigin::Here,
+            Some(_) => LoadOrigin::Nodes,
+        };
         let mut names = Vec::new();
         let mut targets = Vec::new();
         for (at, target) in spec.target.iter().enumerate() {
             for text in target.texts() {
-                let read = match spec.clients {
-                    None => TargetSpec::parse(&text),
-                    Some(_) => TargetSpec::parse_on_nodes(&text),
-                };
                 let place = |failure| match file {
                     Some(file) => file.place(&format!("target[{at}].target")).about(&failure),
                     None => failure,
                 };
-                targets.push(read.map_err(place)?);
+                targets.push(targets::read(&text, origin).map_err(place)?);
                 names.push(text);
             }
         }
@@ -189,7 +193,8 @@ pub(super) fn measure(
 ) -> Result<MeasureResult, CliError> {
     let job = &CampaignMeasurement::of(spec, attempt)?;
     let dry_run = attempt.dry_run;
-    (attempt.trust).check_stacks(job.targets.iter().filter_map(TargetSpec::stack), dry_run)?;
+    let stacks = job.targets.iter().filter_map(|target| target.stack());
+    attempt.trust.check_stacks(stacks, dry_run)?;
     asked::check_asked(job)?;
     if let Some(file) = attempt.save {
         return save::save(&job.spec, file, dry_run);
@@ -205,17 +210,17 @@ pub(super) fn measure(
         terminal::print(&load_source::carried_as(&request, &id)?);
         return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
-    let load = attempt.source.loaders(clients, &options, &id, &stop)?;
-    let mut arms = ArmSet::named(
-        &job.names,
-        &job.targets,
-        job.spec.control,
-        options,
-        context::nodes(),
-    )
-    .loaded_by(load)
-    .shared(attempt.shared);
-    arms.check(&job.asked, &attempt.consent)?;
+    // Hosts of a fleet are there until this is dropped: after all has been undone on them.
+    let load = Rc::new(attempt.source.loaders(clients, &options, &id, &stop)?);
+    let mut bench = TargetBench::new(context::nodes(), options).shared(attempt.shared);
+    let request = ArmRequest {
+        given: &job.names,
+        targets: &job.targets,
+        control: job.spec.control,
+        asked: &job.asked,
+        consent: &attempt.consent,
+    };
+    let arms = request.resolve(&load, &mut bench)?;
     let folder = attempt
         .output
         .clone()
@@ -224,7 +229,7 @@ pub(super) fn measure(
     if let Some(before) = &before {
         // Another user's folder could be led elsewhere while it is written.
         let doing = format!("go on with the run in {}", folder.display());
-        campaign::check_place(&doing, &folder)?;
+        targets::check_place(&doing, &folder)?;
         if job.spec.seed.is_none() {
             settings.seed = before.manifest.seed;
         }
@@ -238,16 +243,21 @@ pub(super) fn measure(
     // A run that was killed while its stacks came up has no folder yet, and is in the way all the same.
     clear(&state)?;
     let key = QuitKey::watch(&stop);
-    let outcome = arms
-        .raise(&id, &state, &job.asked, &attempt.consent, &stop)
-        .and_then(|()| {
-            let kept = (&*folder, before.as_ref());
-            play(job, &arms, &mut settings, &id, kept, (&stop, &key))
-        });
+    let request = RaiseRequest {
+        id: &id,
+        state: &state,
+        asked: &job.asked,
+        consent: &attempt.consent,
+        stop: &stop,
+    };
+    let outcome = arms.raise(&mut bench, &request).and_then(|arms| {
+        let kept = (&*folder, before.as_ref());
+        play(job, &arms, &mut settings, &id, kept, (&stop, &key))
+    });
     // Results measured until the key was pressed are an answer like any other.
     let is_stopped = stop.load(Ordering::Relaxed) && !key.was_pressed();
     drop(key);
-    let left = arms.lower(&state);
+    let left = bench.lower(&state);
     ended::ended(job, outcome, &left, (&folder, is_stopped))
 }
 
@@ -363,7 +373,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
 /// The manifest of what is about to be done.
 fn planned(
     job: &CampaignMeasurement<'_>,
-    arms: &ArmSet,
+    arms: ArmFacts,
     entries: Vec<WorkloadEntry>,
     settings: &CampaignOptions,
     id: &str,
@@ -386,17 +396,14 @@ fn play(
     (stop, key): (&AtomicBool, &QuitKey),
 ) -> Result<CampaignResult, CliError> {
     let (asked, attempt) = (&job.asked[..], job.attempt);
-    if let Some(before) = before {
-        resume::check_places(arms, &before.manifest)?;
-    }
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     // Where systems are held against each other, each must have all faults.
     let leave_out = job.targets.len() > 1 && !job.spec.control;
     notes.extend(campaign::check_faults(arms, settings, leave_out)?);
     // In virtual time nobody is in the way.
-    let mut targets = arms.probed().flat_map(|(_, target)| target.targets());
-    if targets.any(|target| target.is_in_real_time()) {
+    let mut reach = arms.probed().flat_map(|(_, target)| target.reach());
+    if reach.any(NodeTarget::is_in_real_time) {
         notes.extend(campaign::busy_now());
     }
     if settings.verify {
@@ -413,7 +420,7 @@ fn play(
                 false => campaign::entries,
             };
             let entries = resolve(asked, arms, settings, stop, &mut notes)?;
-            planned(job, arms, entries, settings, id)
+            planned(job, arms.facts(), entries, settings, id)
         }
     };
     let progress = attempt.progress.resolved(attempt.json);

@@ -10,7 +10,8 @@ use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::SimDeviceSpec;
-use plimsoll_run::campaign::{self, ArmSet, CampaignOptions, WorkloadRequest};
+use plimsoll_run::campaign::{self, CampaignOptions, ResolvedArms};
+use plimsoll_run::request::WorkloadRequest;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -155,12 +156,12 @@ fn searches_text(goal: &LoadLineGoal, seed: Seed, searches: &[(String, String)])
 /// The plan of a dry run: what would be made, and the trials in their order.
 pub(super) fn show_plan(
     job: &CampaignMeasurement<'_>,
-    arms: &ArmSet,
+    arms: &ResolvedArms,
     settings: &CampaignOptions,
     id: &str,
 ) {
     let asked = &job.asked[..];
-    let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
+    let names: Vec<String> = arms.names().map(String::from).collect();
     let of_each = |asked: &WorkloadRequest| match job.spec.closed_and_open {
         true => campaign::twin_labels(asked).into(),
         false => campaign::labels_of(asked, settings),
@@ -181,11 +182,12 @@ pub(super) fn show_plan(
     let mut intentions = arms.intentions(id, asked);
     intentions.extend(campaign::fault_intentions(settings));
     for one in asked {
-        for arm in arms.probed() {
-            let label = campaign::label_of(one);
-            let done = settings.conditioning.intentions(&label, arm, &one.workload);
-            intentions.extend(done);
-        }
+        let label = campaign::label_of(one);
+        let conditioned = arms.probed().flat_map(|(arm, keeps_data)| {
+            let goal = &settings.conditioning;
+            goal.intentions(&label, (arm, keeps_data), &one.workload)
+        });
+        intentions.extend(conditioned);
     }
     if let Some(bytes) = settings.bytes {
         let bytes = units::size(bytes as f64);

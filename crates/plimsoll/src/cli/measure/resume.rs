@@ -10,7 +10,7 @@ use plimsoll_core::campaign::{CampaignSpec, CampaignStacks, CampaignTrial};
 use plimsoll_core::event::{ArmEntry, RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::written::WrittenTime;
-use plimsoll_run::campaign::{self, ArmSet, CampaignOptions};
+use plimsoll_run::campaign::{self, CampaignOptions, ResolvedArms};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub(super) fn trials_done(manifest: &RunManifest, done: usize) -> String {
 /// With the first difference.
 pub(super) fn check(
     job: &CampaignMeasurement<'_>,
-    arms: &ArmSet,
+    arms: &ResolvedArms,
     settings: &CampaignOptions,
     (found, folder): (&RunManifest, &Path),
 ) -> Result<(), CliError> {
@@ -74,13 +74,16 @@ pub(super) fn check(
         return Err(CliError::usage(text)
             .hint("'plimsoll report' shows it; give another directory with -o to measure again"));
     }
+    let facts = arms.facts();
     let entries = match job.spec.closed_and_open {
-        true => campaign::twin_entries_again(asked, arms, settings, &found.entries)?,
+        true => campaign::twin_entries_again(asked, &facts.arms, settings, &found.entries)?,
         false => campaign::entries_again(asked, settings, &found.entries)?,
     };
-    let mut plan = planned(job, arms, entries, settings, &found.id);
+    let mut plan = planned(job, facts, entries, settings, &found.id);
     adopt(&mut plan, found);
-    let Some(difference) = difference(&plan, found, arms.has_stacks()) else {
+    let has_stacks = arms.has_stacks();
+    let difference = difference(&plan, found, has_stacks).or_else(|| in_places(&plan, found));
+    let Some(difference) = difference else {
         return Ok(());
     };
     let text = format!("resume the run in {}: {difference}", folder.display());
@@ -90,31 +93,21 @@ pub(super) fn check(
     ))
 }
 
-/// Refuses systems that have the names of the run's and are others: a directory of that name elsewhere, or
-/// with another file system. Stacks are made anew from their settings.
-///
-/// # Errors
-/// With the first difference.
-pub(super) fn check_places(arms: &ArmSet, found: &RunManifest) -> Result<(), CliError> {
+/// The first system that has the name of the run's and is another one: a directory of that name elsewhere, or
+/// with another file system. Stacks are made anew from their settings, and remote disks attached anew.
+fn in_places(plan: &RunManifest, found: &RunManifest) -> Option<String> {
     let place = |arm: &ArmEntry| {
         arm.facts.as_ref().map(|facts| {
             serde_json::json!({ "path": facts.path, "file_system": facts.file_system,
                 "size_bytes": facts.size_bytes })
         })
     };
-    let now = arms.described();
     let differs = |(at, (now, before)): (usize, (&ArmEntry, &ArmEntry))| {
-        let both = place(now).zip(place(before));
-        let (now, before) = both.filter(|_| !arms.is_stack(&now.name))?;
+        let (now, before) = place(now).zip(place(before))?;
         in_part(&format!("arms[{at}].facts"), &now, &before)
     };
-    match now.iter().zip(&found.arms).enumerate().find_map(differs) {
-        None => Ok(()),
-        Some(difference) => {
-            let text = format!("resume the run: {difference}");
-            Err(CliError::usage(text).hint("give another directory with -o"))
-        }
-    }
+    let mut both = plan.arms.iter().zip(&found.arms).enumerate();
+    both.find_map(differs)
 }
 
 /// Findings of the run since the plan was made: a pilot's design, conditioning that was done,

@@ -8,10 +8,11 @@ use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_console::terminal;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus};
-use plimsoll_run::campaign::{self, ArmSet, DestroyConsent};
-use plimsoll_run::spec::TargetSpec;
+use plimsoll_run::campaign::{self, ArmRequest, ClientLoadGenerators};
+use plimsoll_run::targets::{DestroyConsent, RaiseRequest, StackTarget, TargetBench, TargetKind};
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackCheckArgs {
@@ -31,24 +32,40 @@ pub(super) struct StackCheckArgs {
 pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     let choices = super::choices(&args.names)?;
     args.shape.trust.check_stacks(choices.iter(), false)?;
-    let specs: Vec<TargetSpec> = choices
+    let targets: Vec<Rc<dyn TargetKind>> = choices
         .into_iter()
-        .map(|choice| TargetSpec::Stack(Box::new(choice)))
+        .map(|choice| Rc::new(StackTarget::of(choice)) as Rc<dyn TargetKind>)
         .collect();
     let state = context::state_dir()?;
     let id = run_id::run_id();
     let options = args.shape.options(&state)?;
-    let mut arms = ArmSet::named(&args.names, &specs, false, options, context::nodes());
+    let mut bench = TargetBench::new(context::nodes(), options);
+    let consent = DestroyConsent::default();
     let stop = context::stop_flag()?;
+    let request = ArmRequest {
+        given: &args.names,
+        targets: &targets,
+        control: false,
+        asked: &[],
+        consent: &consent,
+    };
+    let arms = request.resolve(&Rc::new(ClientLoadGenerators::here()), &mut bench)?;
     let depth = if args.quick {
         SelfTestDepth::Quick
     } else {
         SelfTestDepth::Whole
     };
+    let request = RaiseRequest {
+        id: &id,
+        state: &state,
+        asked: &[],
+        consent: &consent,
+        stop: &stop,
+    };
     let proved = arms
-        .raise(&id, &state, &[], &DestroyConsent::default(), &stop)
-        .and_then(|()| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
-    let left = arms.lower(&state);
+        .raise(&mut bench, &request)
+        .and_then(|arms| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
+    let left = bench.lower(&state);
     let proved = proved?;
     if args.json {
         print_json(&proved);

@@ -7,7 +7,7 @@ use crate::cli::trust::TrustArgs;
 use clap::ArgMatches;
 use plimsoll_console::failure::CliError;
 use plimsoll_core::experiment::{ExperimentFile, ExperimentProfile};
-use plimsoll_run::campaign::commands_of;
+use plimsoll_run::request::commands_of;
 use plimsoll_run::trust::typed;
 
 /// Commands that measure: what they start is known from their words.

@@ -56,7 +56,7 @@ fn files_beside_an_experiment_are_there() {
                     let request =
                         crate::cli::measure::asked(&variant.text, None, &TrustArgs::default())
                             .unwrap();
-                    let started = plimsoll_run::campaign::commands_of(&request);
+                    let started = plimsoll_run::request::commands_of(&request);
                     assert!(started.is_empty(), "{word}: {started:?}");
                 }
             }

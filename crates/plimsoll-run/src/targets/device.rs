@@ -1,14 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Block devices as targets: writing to one destroys what it holds, so it takes consent.
 
+use super::place;
+use super::{
+    LoadOrigin, RaisedTarget, ResolvedTarget, TargetIntent, TargetKind, TargetRaising, TargetSurvey,
+};
 use plimsoll_console::failure::{CliError, CliExitCode, doing};
-use plimsoll_core::target::{DeviceIdentity, TargetFacts};
+use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
 use plimsoll_core::units;
 use plimsoll_engine::device_identity;
 use plimsoll_machine::device::{self, DeviceFacts};
 use plimsoll_machine::host::LocalHost;
 use plimsoll_machine::host::medium;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+#[derive(Debug)]
+struct DeviceTarget {
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+struct ResolvedDevice {
+    path: PathBuf,
+    /// The device that the consent is for, whatever has its name later.
+    identity: DeviceIdentity,
+    facts: TargetFacts,
+}
+
+pub(super) fn read(text: &str, origin: LoadOrigin) -> Result<Option<Rc<dyn TargetKind>>, CliError> {
+    let is_device = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device())
+    };
+    let path = PathBuf::from(text);
+    match origin == LoadOrigin::Here && is_device(&path) {
+        true => Ok(Some(Rc::new(DeviceTarget { path }))),
+        false => Ok(None),
+    }
+}
+
+impl TargetKind for DeviceTarget {
+    fn resolve(&self, survey: &mut TargetSurvey<'_>) -> Result<Box<dyn ResolvedTarget>, CliError> {
+        let (found, identity) = check(&self.path, survey.consent, survey.bench.local())?;
+        place::check_one_file(survey.given, survey.asked, "")?;
+        survey.need(survey.given, found.bytes);
+        Ok(Box::new(ResolvedDevice {
+            path: self.path.clone(),
+            identity,
+            facts: target_facts(&found),
+        }))
+    }
+}
+
+impl ResolvedTarget for ResolvedDevice {
+    fn facts(&self) -> Option<&TargetFacts> {
+        Some(&self.facts)
+    }
+
+    fn intentions(&self, intent: &TargetIntent<'_>) -> Vec<String> {
+        vec![intent.overwrite()]
+    }
+
+    fn raise(&self, raising: &mut TargetRaising<'_>) -> Result<RaisedTarget, CliError> {
+        let (found, identity) = facts(&self.path, raising.bench.local())?;
+        if identity != self.identity {
+            let text = format!(
+                "use target '{}': it is another device now ({identity}) than the one that may be destroyed ({})",
+                self.path.display(),
+                self.identity
+            );
+            return Err(CliError::new(CliExitCode::Failed, text));
+        }
+        Ok(raised(&self.path, &found, identity))
+    }
+}
+
+/// A device that is written to as a whole. One that is in use is not opened for us alone.
+pub(super) fn raised(path: &Path, found: &DeviceFacts, identity: DeviceIdentity) -> RaisedTarget {
+    let facts = target_facts(found);
+    let reach = NodeTarget::Device {
+        path: path.into(),
+        direct_align_bytes: facts.direct_align_bytes,
+        identity,
+        exclusive: !found.in_use,
+    };
+    RaisedTarget {
+        description: description(found),
+        devices: vec![found.number.clone()],
+        ..RaisedTarget::here(reach, facts)
+    }
+}
 
 /// Consent of the user to destroy the contents of devices.
 #[derive(Debug, Clone, Default)]

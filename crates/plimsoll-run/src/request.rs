@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the data of a run fit where they shall go, known before anything is written.
+//! A workload as it was asked for: the programs it starts, the room its data need, known before anything is
+//! written.
 
-use super::WorkloadRequest;
+use crate::trust::typed;
 use plimsoll_agent::VERIFY_BYTES;
 use plimsoll_console::failure::CliError;
 use plimsoll_core::num::round_u64;
@@ -10,7 +11,11 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
     ArrivalProcess, BlockIoGroup, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
 };
+use plimsoll_core::workload::commands::WorkloadCommand;
 use std::collections::BTreeMap;
+
+/// Length of the measured part when nobody says: long enough for some thousand operations.
+pub(crate) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 /// Room a target must have besides the data, as a factor: file systems need some for themselves.
 const ROOM: f64 = 1.1;
@@ -18,8 +23,34 @@ const ROOM: f64 = 1.1;
 /// Time besides the measured part in which files grow: the warm-up, and what is under way at the end.
 const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 
+/// A workload as it was asked for.
+#[derive(Debug)]
+pub struct WorkloadRequest {
+    /// Workload to play.
+    pub workload: Workload,
+    /// `None`: to be found.
+    pub scale: Option<f64>,
+    /// Where it differs from what its text says, one sentence each.
+    pub notes: Vec<String>,
+    /// How long it is to be run: what the user says, else what it asks for itself.
+    pub length: Option<Nanos>,
+    /// The most that a search of a load line plays of it: so many times, for so long.
+    pub most: Option<(f64, Nanos)>,
+}
+
+/// Every program that a workload starts, with its arguments.
+pub fn commands_of(asked: &WorkloadRequest) -> Vec<String> {
+    let Workload::Commands(commands) = &asked.workload else {
+        return Vec::new();
+    };
+    let all = commands.prepare.iter().chain(&commands.phases);
+    let all = all.chain(&commands.finish);
+    all.map(|command: &WorkloadCommand| typed(&command.argv))
+        .collect()
+}
+
 /// Bytes the workloads keep on one arm at the same time: one data file serves all that need one.
-pub(super) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
+pub(crate) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
     let (mut file, mut trees) = (VERIFY_BYTES, 0);
     for one in asked {
         // A search of a load line plays more clients, each with files of its own where they share none.
@@ -38,14 +69,14 @@ pub(super) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
 }
 
 /// Whether a workload is of programs, which copy what they need and write what they like.
-pub(super) fn is_of_programs(asked: &WorkloadRequest) -> bool {
+pub(crate) fn is_of_programs(asked: &WorkloadRequest) -> bool {
     matches!(asked.workload, Workload::Commands(_))
 }
 
 /// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
 /// a given rate are as large as what is appended, whatever their extent allows.
 fn blocks_bytes(blocks: &BlockIoWorkload, length: Option<Nanos>) -> u64 {
-    let seconds = (length.unwrap_or(super::scale::LENGTH) + AROUND).as_secs_f64();
+    let seconds = (length.unwrap_or(LENGTH) + AROUND).as_secs_f64();
     let mut grown = blocks.clone();
     for group in &mut grown.groups {
         if let Some(per_s) = append_rate(group) {
@@ -73,11 +104,11 @@ fn append_rate(group: &BlockIoGroup) -> Option<f64> {
 
 /// Space that several arms need in the same places.
 #[derive(Debug, Default)]
-pub(super) struct SpaceRequirements(BTreeMap<String, (u64, u64)>);
+pub(crate) struct SpaceRequirements(BTreeMap<String, (u64, u64)>);
 
 impl SpaceRequirements {
     /// Adds a need of `bytes` in `place`, which has `free` bytes.
-    pub(super) fn need(&mut self, place: &str, bytes: u64, free: u64) {
+    pub(crate) fn need(&mut self, place: &str, bytes: u64, free: u64) {
         let entry = self.0.entry(place.to_owned()).or_insert((0, free));
         *entry = (entry.0.saturating_add(bytes), entry.1.min(free));
     }
@@ -86,7 +117,7 @@ impl SpaceRequirements {
     ///
     /// # Errors
     /// Names the first place that is too small, with both figures.
-    pub(super) fn check(&self) -> Result<(), CliError> {
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         let full = |(needed, free): &(u64, u64)| *needed as f64 * ROOM > *free as f64;
         match self.0.iter().find(|(_, figures)| full(figures)) {
             None => Ok(()),
