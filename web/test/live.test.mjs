@@ -48,7 +48,15 @@ test("a campaign is started, watched, stopped, resumed and read, by keyboard alo
   await type("Workload 1", "randread");
   await type("Length of a trial", "2s");
   await type("Blocks", "6");
-  await page.locator("pre.command", { hasText: /^plimsoll compare .*--for=2s --blocks=6$/ }).waitFor();
+  const file = page.locator("pre.command", { hasText: 'target = "sim(disk)"' });
+  assert.ok(/^blocks = 6$/m.test(await file.textContent()) && /^for = "2s"$/m.test(await file.textContent()));
+  await type("Seed", "x");
+  await type("Conditions", "melted");
+  await press("button", "Start");
+  await page.getByText("invalid value 'melted'").first().waitFor();
+  assert.equal(await page.getByLabel("Conditions", { exact: true }).getAttribute("aria-invalid"), "true");
+  await page.getByLabel("Conditions", { exact: true }).fill("");
+  await page.getByLabel("Seed", { exact: true }).fill("");
   await press("button", "Start");
   await page.getByText("running", { exact: true }).waitFor();
   await page.locator(".readout", { hasText: /^At .+: sim\(/ }).waitFor({ timeout: SLOW_MS });

@@ -111,8 +111,4 @@ impl ServerCatalogue {
     pub(crate) fn has_layer(&self, name: &str) -> bool {
         self.layers.iter().any(|one| one.name == name)
     }
-
-    pub(crate) fn has_fault(&self, name: &str) -> bool {
-        self.faults.iter().any(|one| one.name == name)
-    }
 }

@@ -65,6 +65,16 @@ pub(crate) struct RequestError {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
     pub(crate) hint: Option<String>,
+    /// Mistakes of a form, where it had some.
+    pub(crate) mistakes: Vec<FormMistake>,
+}
+
+/// A mistake in a field of a form.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct FormMistake {
+    /// Its key, such as `trial.for`.
+    pub(crate) at: String,
+    pub(crate) text: String,
 }
 
 impl RequestError {
@@ -73,6 +83,7 @@ impl RequestError {
             status,
             text: text.into(),
             hint: None,
+            mistakes: Vec::new(),
         }
     }
 
@@ -106,7 +117,8 @@ impl RequestError {
 
 impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
-        let told = serde_json::json!({ "error": { "text": self.text, "hint": self.hint } });
+        let told = serde_json::json!({ "error": { "text": self.text, "hint": self.hint,
+            "mistakes": self.mistakes } });
         let kind = [(header::CONTENT_TYPE, "application/json")];
         (self.status, kind, told.to_string()).into_response()
     }

@@ -1,90 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forms of the page, checked and made into arguments.
+//! Forms of the page: a campaign is checked by its own rules and by what is offered, a stack is made into
+//! arguments.
 //!
 //! Invariant: nothing of a form can start a program of its own, name a file that was not offered, or become
 //! an option: values stand behind `--option=`, names behind `--`. Consent to overwrite a device cannot be
 //! given.
 
 use crate::catalogue::ServerCatalogue;
-use crate::error::RequestError;
-use plimsoll_core::campaign::{CampaignSpec, CampaignStacks, CampaignTarget, CampaignWorkload};
+use crate::error::{FormMistake, RequestError};
+use plimsoll_core::campaign::{CampaignSpec, CampaignStacks};
 use plimsoll_core::text::printable;
-use serde::{Deserialize, Deserializer};
+use plimsoll_core::written::WrittenTime;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Most targets, workloads or limits of one form, and bytes of each.
+/// Most targets or workloads of one form, and bytes of each.
 const WORDS_MAX: usize = 32;
 const WORD_MAX: usize = 512;
 
-/// The kind of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum RunKind {
-    Compare,
-    Run,
-    LoadLine,
-    Failover,
-}
-
-impl RunKind {
-    /// The subcommand, and the options of a form that it has.
-    fn command(self) -> (&'static str, &'static [&'static str]) {
-        match self {
-            RunKind::Compare => (
-                "compare",
-                &[
-                    "for", "blocks", "budget", "effect", "under", "fault", "repeat", "seed",
-                    "workload",
-                ],
-            ),
-            RunKind::Run => ("run", &["for", "budget", "seed"]),
-            RunKind::LoadLine => (
-                "loadline",
-                &["for", "budget", "slo", "under", "seed", "workload"],
-            ),
-            RunKind::Failover => (
-                "failover",
-                &["for", "budget", "fault", "repeat", "seed", "workload"],
-            ),
-        }
-    }
-}
-
-/// The options of a run.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct RunFormOptions {
-    #[serde(deserialize_with = "words")]
-    length: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    blocks: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    budget: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    effect: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    slo: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    under: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    fault: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    repeat: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    seed: Vec<String>,
-}
+/// Most bytes of a campaign: the program reads it from a pipe, which takes as much at once.
+const CAMPAIGN_MAX: usize = 48 << 10;
 
 /// A run that is asked for.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunForm {
-    kind: RunKind,
-    targets: Vec<String>,
+    campaign: CampaignSpec,
+    /// Time after which nothing more begins.
     #[serde(default)]
-    workloads: Vec<String>,
-    #[serde(default)]
-    options: RunFormOptions,
+    budget: Option<WrittenTime>,
+}
+
+impl From<CampaignSpec> for RunForm {
+    fn from(campaign: CampaignSpec) -> RunForm {
+        RunForm {
+            campaign,
+            budget: None,
+        }
+    }
 }
 
 /// A stack that is asked for.
@@ -118,22 +72,6 @@ impl std::fmt::Display for SettingValueForm {
             SettingValueForm::Number(number) => number.fmt(f),
             SettingValueForm::Flag(is_on) => f.write_str(if *is_on { "on" } else { "off" }),
         }
-    }
-}
-
-/// One word or several; numbers are words, too, and nothing is none.
-fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let word = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => Ok(text),
-        serde_json::Value::Number(number) => Ok(number.to_string()),
-        _ => Err(serde::de::Error::custom(
-            "expected a text, a number, or a list of them",
-        )),
-    };
-    match serde_json::Value::deserialize(from)? {
-        serde_json::Value::Null => Ok(Vec::new()),
-        serde_json::Value::Array(all) => all.into_iter().map(word).collect(),
-        one => Ok(vec![word(one)?]),
     }
 }
 
@@ -221,139 +159,38 @@ fn check_target(text: &str, offered: &ServerCatalogue) -> Result<(), RequestErro
     })
 }
 
-fn is_digits(text: &str) -> bool {
-    (1..=20).contains(&text.len()) && text.chars().all(|c| c.is_ascii_digit())
-}
-
 fn is_measure(text: &str) -> bool {
     text.len() <= 32 && is_made_of(text, ".% ") && text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-impl RunFormOptions {
-    /// Options with their values, those that were given.
-    fn given(
-        &self,
-        offered: &ServerCatalogue,
-    ) -> Result<Vec<(&'static str, String)>, RequestError> {
-        let is_fault = |text: &str| offered.has_fault(text);
-        let is_condition = |text: &str| offered.conditions.iter().any(|known| known == text);
-        let is_limit = |text: &str| text.len() <= 64 && is_made_of(text, " .<%");
-        type Check<'a> = &'a dyn Fn(&str) -> bool;
-        let all: [(&'static str, &Vec<String>, Check<'_>, &str); 9] = [
-            (
-                "for",
-                &self.length,
-                &is_measure,
-                "expected a time, such as 30s",
-            ),
-            ("blocks", &self.blocks, &is_digits, "expected a number"),
-            (
-                "budget",
-                &self.budget,
-                &is_measure,
-                "expected a time, such as 10m",
-            ),
-            (
-                "effect",
-                &self.effect,
-                &is_measure,
-                "expected a share, such as 5%",
-            ),
-            (
-                "slo",
-                &self.slo,
-                &is_limit,
-                "expected a limit, such as p99 < 20ms",
-            ),
-            (
-                "under",
-                &self.under,
-                &is_condition,
-                "expected a condition that is offered",
-            ),
-            (
-                "fault",
-                &self.fault,
-                &is_fault,
-                "expected a fault that is offered",
-            ),
-            ("repeat", &self.repeat, &is_digits, "expected a number"),
-            ("seed", &self.seed, &is_digits, "expected a number"),
-        ];
-        let mut given = Vec::new();
-        for (name, values, is_good, expected) in all {
-            if let Some(bad) = values.iter().find(|value| !is_good(value)) {
-                return Err(refused(name, bad, expected));
-            }
-            match (name, values.as_slice()) {
-                (_, []) => {}
-                ("slo", limits) => given.extend(limits.iter().map(|limit| (name, limit.clone()))),
-                ("under" | "fault", several) => given.push((name, several.join(","))),
-                (_, [one]) => given.push((name, one.clone())),
-                (_, [_, second, ..]) => return Err(refused(name, second, "expected one value")),
-            }
-        }
-        Ok(given)
-    }
-}
-
 impl RunForm {
-    /// The arguments of the run, which is recorded into `folder`.
+    /// Arguments of a run that is recorded into `folder`, and its campaign, which it reads from standard
+    /// input: the one that was checked.
+    ///
+    /// # Errors
+    /// With all mistakes, each with its key.
     pub(crate) fn args(
         &self,
-        folder: &str,
+        folder: &Path,
         offered: &ServerCatalogue,
-    ) -> Result<Vec<String>, RequestError> {
-        for (what, given) in [("targets", &self.targets), ("workloads", &self.workloads)] {
-            if given.len() > WORDS_MAX {
-                return Err(RequestError::invalid(format!(
-                    "more than {WORDS_MAX} {what}"
-                )));
-            }
+    ) -> Result<(Vec<String>, String), RequestError> {
+        check_campaign(&self.campaign, offered)?;
+        let text = toml::to_string(&self.campaign).map_err(RequestError::failed)?;
+        if text.len() > CAMPAIGN_MAX {
+            let failure = format!("the campaign has more than {CAMPAIGN_MAX} bytes");
+            return Err(RequestError::invalid(failure));
         }
-        self.targets
-            .iter()
-            .try_for_each(|target| check_target(target, offered))?;
-        self.workloads
-            .iter()
-            .try_for_each(|one| check_workload(one, offered))?;
-        let (command, known) = self.kind.command();
-        let mut args = vec![command.to_owned(), format!("--output={folder}")];
+        let mut args = vec!["run".to_owned(), format!("--output={}", folder.display())];
+        args.extend(self.budget.map(|budget| format!("--budget={budget}")));
         args.extend(offered.trust());
-        for (name, value) in self.options.given(offered)? {
-            if !known.contains(&name) {
-                let text = format!("the option '{name}' is not one of plimsoll {command}");
-                return Err(RequestError::invalid(text));
-            }
-            args.push(format!("--{name}={value}"));
-        }
-        if self.targets.is_empty() {
-            return Err(RequestError::invalid("no target is given").hint("choose at least one"));
-        }
-        if self.kind == RunKind::Run {
-            let ([workload], [target]) = (&*self.workloads, &*self.targets) else {
-                let text = "a run has one workload and one target";
-                return Err(RequestError::invalid(text).hint("compare takes several"));
-            };
-            args.extend(["--", workload, target].map(String::from));
-            return Ok(args);
-        }
-        args.extend(self.workloads.iter().map(|one| format!("--workload={one}")));
-        args.push("--".into());
-        args.extend(self.targets.iter().cloned());
-        Ok(args)
+        args.extend(["--trust=-", "--", "-"].map(String::from));
+        Ok((args, text))
     }
 }
 
-/// Refuses to go on with a campaign that a form could not ask for: a run folder may be somebody else's, and
-/// must not choose what is started.
-pub(crate) fn check_campaign(
-    spec: &CampaignSpec,
-    offered: &ServerCatalogue,
-) -> Result<(), RequestError> {
-    if !spec.problems().is_empty() {
-        return Err(RequestError::invalid("its campaign has mistakes"));
-    }
+/// Refuses a campaign that a form could not ask for: a run folder may be somebody else's, and must not choose
+/// what is started.
+fn check_campaign(spec: &CampaignSpec, offered: &ServerCatalogue) -> Result<(), RequestError> {
     let here = std::env::current_dir().ok();
     let elsewhere = |directory: &String| here.as_deref() != Some(Path::new(directory));
     let is_beyond = [
@@ -361,22 +198,67 @@ pub(crate) fn check_campaign(
         spec.build.is_some(),
         spec.stacks != CampaignStacks::default(),
         spec.directory.as_ref().is_some_and(elsewhere),
-        !spec
-            .faults
-            .inject
-            .iter()
-            .all(|name| offered.has_fault(name)),
+        spec.target.len().max(spec.workload.len()) > WORDS_MAX,
     ];
     if is_beyond.contains(&true) {
-        let text = "the run has clients, stacks or a directory that no form asks for";
+        let text =
+            "the campaign has clients, stacks, a directory or more systems than a form may ask for";
         return Err(RequestError::invalid(text));
     }
-    let targets = spec.target.iter().flat_map(CampaignTarget::texts);
-    targets
-        .into_iter()
-        .try_for_each(|text| check_target(&text, offered))?;
-    let mut workloads = spec.workload.iter().flat_map(CampaignWorkload::texts);
-    workloads.try_for_each(|text| check_workload(&text, offered))
+    let mut mistakes = FormMistakes::default();
+    let problems = spec.problems();
+    for problem in &problems {
+        let text = problem.words(&|key| key.to_owned());
+        mistakes.note(&problem.at, Err(RequestError::invalid(text)));
+    }
+    // Only of what is well formed are there not too many.
+    if problems.is_empty() {
+        for (at, target) in spec.target.iter().enumerate() {
+            let mut texts = target.texts().into_iter();
+            let checked = texts.try_for_each(|text| check_target(&text, offered));
+            mistakes.note(&format!("target[{at}]"), checked);
+        }
+        for (at, workload) in spec.workload.iter().enumerate() {
+            let checked = workload
+                .texts()
+                .iter()
+                .try_for_each(|text| check_workload(text, offered));
+            mistakes.note(&format!("workload[{at}]"), checked);
+        }
+    }
+    mistakes.refuse()
+}
+
+/// Mistakes of a form, each with the key of its field.
+#[derive(Default)]
+struct FormMistakes {
+    found: Vec<FormMistake>,
+    hint: Option<String>,
+}
+
+impl FormMistakes {
+    fn note(&mut self, at: &str, checked: Result<(), RequestError>) {
+        if let Err(error) = checked {
+            self.hint = self.hint.take().or(error.hint);
+            let (at, text) = (at.to_owned(), error.text);
+            self.found.push(FormMistake { at, text });
+        }
+    }
+
+    fn refuse(self) -> Result<(), RequestError> {
+        let Some(first) = self.found.first() else {
+            return Ok(());
+        };
+        let text = match self.found.len() {
+            1 => first.text.clone(),
+            n => format!("{n} mistakes, the first: {}", first.text),
+        };
+        Err(RequestError {
+            hint: self.hint,
+            mistakes: self.found,
+            ..RequestError::invalid(text)
+        })
+    }
 }
 
 impl StackForm {

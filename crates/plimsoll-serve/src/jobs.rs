@@ -2,8 +2,8 @@
 //! Jobs: the measuring program, started with the arguments that a person would type. The only place of the
 //! server that starts a process.
 //!
-//! Invariant: no shell, nothing on standard input, a process group of its own; what it prints is kept up to a
-//! limit, as text. A job goes on when the server ends without asking it to stop.
+//! Invariant: no shell, only a campaign on standard input, a process group of its own; what it prints is kept
+//! up to a limit, as text. A job goes on when the server ends without asking it to stop.
 
 use crate::error::RequestError;
 use crate::runs::command_line;
@@ -11,7 +11,7 @@ use crate::sync::{NewsRing, locked};
 use plimsoll_core::text::printable;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -128,10 +128,11 @@ impl JobBoard {
         }
     }
 
-    /// Starts the program with these arguments.
+    /// Starts the program with these arguments, and with a campaign on standard input where there is one.
     pub(crate) fn start(
         &self,
         args: &[String],
+        campaign: &str,
         subject: JobSubject,
     ) -> Result<Arc<ServerJob>, RequestError> {
         let mut jobs = locked(&self.jobs);
@@ -148,11 +149,19 @@ impl JobBoard {
             let text = format!("{RUNNING_MAX} jobs are running, which is the most at once");
             return Err(RequestError::conflict(text).hint("wait for one to end, or stop one"));
         }
+        let failed = |error: std::io::Error| {
+            RequestError::failed(format!("failed to start plimsoll: {error}"))
+        };
+        let (read_end, mut write_end) = std::io::pipe().map_err(failed)?;
+        // It fits into the pipe, whoever reads it when.
+        write_end.write_all(campaign.as_bytes()).map_err(failed)?;
         let mut child = command(&self.program, args)
+            .stdin(read_end)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| RequestError::failed(format!("failed to start plimsoll: {error}")))?;
+            .map_err(failed)?;
+        drop(write_end);
         let mut words = vec!["plimsoll".to_owned()];
         words.extend(args.iter().cloned());
         let job = Arc::new(ServerJob {

@@ -46,12 +46,21 @@ export const METRICS = ["iops", "bandwidth", "p50", "p99"] as const;
 export type SeriesMetric = (typeof METRICS)[number];
 export type SeriesValues = (number | null)[];
 
-export type RunKind = "compare" | "run" | "loadline" | "failover";
+/** A campaign, with the keys of its files. */
+export interface Campaign {
+  [key: string]: CampaignValue;
+}
+export type CampaignValue = string | number | boolean | string[] | Campaign | Campaign[];
+
 export interface RunRequest {
-  kind: RunKind;
-  targets: string[];
-  workloads: string[];
-  options: Record<string, string[]>;
+  campaign: Campaign;
+  budget?: string;
+}
+
+/** A mistake in a field of a form, by its key. */
+export interface FormMistake {
+  at: string;
+  text: string;
 }
 
 /** Annotation of a series by a user. */
@@ -76,6 +85,7 @@ export class ServerError extends Error {
     readonly status: number,
     text: string,
     readonly hint: string,
+    readonly mistakes: readonly FormMistake[] = [],
   ) {
     super(text);
   }
@@ -129,8 +139,8 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
 
 async function refusal(answer: Response): Promise<ServerError> {
   try {
-    const { error } = (await answer.json()) as { error: { text: string; hint?: string | null } };
-    return new ServerError(answer.status, error.text, error.hint ?? "");
+    const { error } = (await answer.json()) as { error: { text: string; hint?: string | null; mistakes?: FormMistake[] } };
+    return new ServerError(answer.status, error.text, error.hint ?? "", error.mistakes);
   } catch {
     return new ServerError(answer.status, `The server answered ${answer.status} ${answer.statusText}.`, "");
   }

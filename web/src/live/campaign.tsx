@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new campaign. The form knows what the catalogue offers and nothing else: the server starts the same program with
-// the same arguments that a person would type, and says what is wrong with them.
+// A new campaign. The form knows what the catalogue offers and nothing else: it makes a campaign, as files have it, and
+// the server says what is wrong with which key.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { api, type Catalogue, type RunKind, type RunRequest, type ServerError } from "./api";
+import { api, type CampaignValue, type Catalogue, type RunRequest, type ServerError } from "./api";
+import { campaignOf, fileOf, put, type RunKind } from "./campaign-file";
 import { useLoaded } from "./connection";
-import { ActionButton, Choice, CommandBox, Field, Page, Waiting } from "./parts";
+import { ActionButton, Choice, Field, Page, TextBox, Waiting } from "./parts";
 import { go } from "./router";
 import { SettingFields, type Settings } from "./settings";
-import { commandText, workloadWith } from "./words";
+import { workloadWith } from "./words";
 
 const KINDS: readonly { value: RunKind; label: string; text: string }[] = [
   { value: "compare", label: "Compare", text: "Which of several systems is better, and how sure is that?" },
@@ -22,24 +23,34 @@ interface CampaignOption {
   label: string;
   help: string;
   kinds: readonly RunKind[];
-  /** Name in the program, where it is not the same. */
-  flag?: string;
-  /** Commas part several values: the option then stands once with all, or once for each. */
-  several?: "once" | "each";
+  /** Its key in the campaign: tables before the dot. */
+  key: string;
+  /** Of the text that was typed. */
+  value: (text: string) => CampaignValue;
 }
 
+const word = (text: string): CampaignValue => text;
+const words = (text: string): CampaignValue => text.split(",").map((value) => value.trim());
+/** Text that is no number is sent as it is: the server says what is expected. */
+const number = (text: string): CampaignValue => (Number.isFinite(Number(text)) ? Number(text) : text);
+const share = (text: string): CampaignValue => {
+  const percent = /^([\d.]+)\s*%$/.exec(text)?.[1];
+  return percent === undefined ? number(text) : Number(percent) / 100;
+};
+
+/** No part of a campaign: another attempt may have another one. */
+const BUDGET = "budget";
 const ALL: readonly RunKind[] = ["compare", "run", "loadline", "failover"];
-/** The server knows which of these the program takes for which kind, and says so; this list is what is offered. */
 const OPTIONS: readonly CampaignOption[] = [
-  { name: "length", flag: "for", label: "Length of a trial", help: "30s, 2m", kinds: ALL },
-  { name: "blocks", label: "Blocks", help: "Rounds in which every system has its turn", kinds: ["compare"] },
-  { name: "budget", label: "Time for all of it", help: "1h: as much as fits", kinds: ALL },
-  { name: "effect", label: "Difference worth finding", help: "5%: plans length and number of trials", kinds: ["compare"] },
-  { name: "slo", label: "Limits", help: "p99 < 20ms, errors < 0.1%", kinds: ["loadline"], several: "each" },
-  { name: "under", label: "Conditions", help: "healthy, degraded", kinds: ["compare", "loadline"], several: "once" },
-  { name: "fault", label: "Fault", help: "What is done to the stack", kinds: ["failover"] },
-  { name: "repeat", label: "Times", help: "How often it is done", kinds: ["failover"] },
-  { name: "seed", label: "Seed", help: "Makes orders and data repeatable", kinds: ALL },
+  { name: "length", key: "trial.for", value: word, label: "Length of a trial", help: "30s, 2m", kinds: ALL },
+  { name: "blocks", key: "blocks", value: number, label: "Blocks", help: "Rounds in which every system has its turn", kinds: ["compare"] },
+  { name: "budget", key: BUDGET, value: word, label: "Time for all of it", help: "1h: as much as fits", kinds: ALL },
+  { name: "effect", key: "design.effect", value: share, label: "Difference worth finding", help: "5%: plans length and number of trials", kinds: ["compare"] },
+  { name: "slo", key: "load_line.limits", value: words, label: "Limits", help: "p99 < 20ms, errors < 0.1%", kinds: ["loadline"] },
+  { name: "under", key: "under", value: words, label: "Conditions", help: "healthy, degraded", kinds: ["compare", "loadline"] },
+  { name: "fault", key: "faults.inject", value: words, label: "Fault", help: "What is done to the stack", kinds: ["failover"] },
+  { name: "repeat", key: "blocks", value: number, label: "Times", help: "How often it is done", kinds: ["failover"] },
+  { name: "seed", key: "seed", value: number, label: "Seed", help: "Makes orders and data repeatable", kinds: ALL },
 ];
 
 interface ChosenWorkload {
@@ -89,15 +100,16 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
       throw error;
     }
   };
-  const wrong = (value: string): string | undefined => saidOf(value, refused);
+  const wrong = (key: string): string | undefined => mistakeAt(key, refused);
   return (
     <form class="form" onSubmit={(event) => event.preventDefault()}>
       <Choice legend="What for?" value={draft.kind} set={(kind) => change(() => ({ kind }))} options={KINDS} />
       <Targets draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <Workloads draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <Options draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
-      <h2>The command</h2>
-      <CommandBox command={previewOf(request)} />
+      <h2>The campaign</h2>
+      <p class="note">The same as a file, for plimsoll run FILE.toml.</p>
+      <TextBox label="Campaign" text={fileOf(request.campaign)} />
       <div class="bar">
         <ActionButton label="Start" kind="main" action={start} />
       </div>
@@ -111,7 +123,8 @@ interface PartProps {
   draft: CampaignDraft;
   change: ChangeDraft;
   catalogue: Catalogue;
-  wrong: (value: string) => string | undefined;
+  /** The mistake in the field of this key. */
+  wrong: (key: string) => string | undefined;
 }
 
 function Targets(props: PartProps): JSX.Element {
@@ -129,7 +142,7 @@ function Targets(props: PartProps): JSX.Element {
             value={target}
             set={(value) => set(i, value)}
             list={offered}
-            error={props.wrong(target)}
+            error={props.wrong(`target[${given(draft.targets.slice(0, i)).length}]`)}
           />
           {draft.targets.length > 1 && (
             <Remove label={`Remove target ${i + 1}`} act={() => change((draft) => ({ targets: draft.targets.toSpliced(i, 1) }))} />
@@ -146,6 +159,8 @@ function Targets(props: PartProps): JSX.Element {
 function Workloads(props: PartProps): JSX.Element {
   const { draft, change } = props;
   const known = props.catalogue.workloads;
+  const wrong = (i: number): string | undefined =>
+    props.wrong(`workload[${draft.workloads.slice(0, i).filter((one) => one.name.trim()).length}]`);
   const set = (i: number, workload: ChosenWorkload): void => change((draft) => ({ workloads: draft.workloads.with(i, workload) }));
   return (
     <fieldset>
@@ -164,7 +179,7 @@ function Workloads(props: PartProps): JSX.Element {
                 set={(name) => set(i, { name, settings: {} })}
                 list={known.map((one) => one.name)}
                 help={found?.text ?? ""}
-                error={props.wrong(workload.name)}
+                error={wrong(i)}
               />
               {draft.workloads.length > 1 && (
                 <Remove
@@ -179,7 +194,6 @@ function Workloads(props: PartProps): JSX.Element {
                 offered={found.settings}
                 values={workload.settings}
                 set={(settings) => set(i, { ...workload, settings })}
-                wrong={props.wrong}
               />
             )}
           </div>
@@ -210,7 +224,7 @@ function Options(props: PartProps): JSX.Element {
             help={option.help}
             value={draft.options[option.name] ?? ""}
             set={(value) => change((draft) => ({ options: { ...draft.options, [option.name]: value } }))}
-            error={props.wrong(draft.options[option.name] ?? "")}
+            error={props.wrong(option.key)}
             {...(option.name === "fault" ? { list: faults } : {})}
           />
         ))}
@@ -228,37 +242,24 @@ function Remove(props: { label: string; act: () => void }): JSX.Element {
 }
 
 function requestOf(draft: CampaignDraft): RunRequest {
-  const given = OPTIONS.filter((option) => option.kinds.includes(draft.kind) && draft.options[option.name]?.trim());
+  const campaign = campaignOf(draft.kind);
+  for (const option of OPTIONS.filter((option) => option.kinds.includes(draft.kind))) {
+    const text = draft.options[option.name]?.trim();
+    if (text && option.key !== BUDGET) put(campaign, option.key, option.value(text));
+  }
   const workloads = draft.workloads.filter((workload) => workload.name.trim());
-  const values = (option: CampaignOption): string[] => {
-    const text = draft.options[option.name] ?? "";
-    return option.several ? text.split(",").map((value) => value.trim()) : [text.trim()];
-  };
-  return {
-    kind: draft.kind,
-    targets: draft.targets.map((target) => target.trim()).filter(Boolean),
-    workloads: workloads.map((workload) => workloadWith(workload.name.trim(), workload.settings)),
-    options: Object.fromEntries(given.map((option) => [option.name, values(option)])),
-  };
+  campaign.target = given(draft.targets).map((target) => ({ target }));
+  campaign.workload = workloads.map(({ name, settings }) => ({ workload: workloadWith(name.trim(), settings) }));
+  const budget = draft.options[BUDGET]?.trim();
+  return budget ? { campaign, budget } : { campaign };
 }
 
-/** Command line that will be started; the job shows the one that was. */
-function previewOf(request: RunRequest): string {
-  const options = Object.entries(request.options).flatMap(([name, values]) => flagsOf(name, values));
-  const { kind, targets, workloads } = request;
-  if (kind === "run") return commandText(["plimsoll", kind, ...workloads, ...targets, ...options]);
-  return commandText(["plimsoll", kind, ...targets, ...workloads.flatMap((one) => ["-w", one]), ...options]);
+function given(texts: readonly string[]): string[] {
+  return texts.map((text) => text.trim()).filter(Boolean);
 }
 
-function flagsOf(name: string, values: string[]): string[] {
-  const option = OPTIONS.find((one) => one.name === name);
-  const flag = `--${option?.flag ?? name}`;
-  return option?.several === "each" ? values.map((value) => `${flag}=${value}`) : [`${flag}=${values.join(",")}`];
-}
-
-/** Error about a field: errors quote the value they are about. */
-export function saidOf(value: string, refused: ServerError | undefined): string | undefined {
-  const text = value.trim();
-  if (refused === undefined || text === "") return undefined;
-  return refused.message.includes(`'${text}'`) ? refused.message : undefined;
+/** Mistake in the field of this key, or in a part of it. */
+function mistakeAt(key: string, refused: ServerError | undefined): string | undefined {
+  const isIt = (at: string): boolean => at === key || at.startsWith(`${key}[`) || at.startsWith(`${key}.`);
+  return refused?.mistakes.find((mistake) => isIt(mistake.at))?.text;
 }

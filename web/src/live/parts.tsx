@@ -41,14 +41,19 @@ export function Waiting(props: { error: ServerError | undefined }): JSX.Element 
 
 /** A command that can be copied, by the same script as in reports. */
 export function CommandBox(props: { command: Command }): JSX.Element {
+  return <TextBox label="Command" text={commandText(props.command)} />;
+}
+
+/** Text to be copied. */
+export function TextBox(props: { label: string; text: string }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
-  const text = commandText(props.command);
+  const { label, text } = props;
   useEffect(() => {
     const pre = document.createElement("pre");
     pre.className = "command";
     pre.tabIndex = 0;
     pre.setAttribute("role", "group");
-    pre.setAttribute("aria-label", "Command");
+    pre.setAttribute("aria-label", label);
     pre.textContent = text;
     box.current?.replaceChildren(pre);
     if (box.current) enhance(box.current);

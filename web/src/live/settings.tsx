@@ -12,7 +12,6 @@ export function SettingFields(props: {
   offered: readonly CatalogueSetting[];
   values: Settings;
   set: (values: Settings) => void;
-  wrong: (value: string) => string | undefined;
 }): JSX.Element | null {
   if (props.offered.length === 0) return null;
   return (
@@ -29,7 +28,6 @@ export function SettingFields(props: {
             placeholder={setting.value}
             value={props.values[setting.name] ?? ""}
             set={(value) => props.set({ ...props.values, [setting.name]: value })}
-            error={props.wrong(props.values[setting.name] ?? "")}
           />
         ))}
       </div>

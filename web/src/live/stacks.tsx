@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { api, type StackState } from "./api";
+import { campaignOf, put } from "./campaign-file";
 import { useLoaded } from "./connection";
 import { JobLog } from "./jobs";
 import { ActionButton, Page, Select, StateChip, Waiting } from "./parts";
@@ -149,8 +150,11 @@ function FailOver(props: { name: string }): JSX.Element {
   const [fault, setFault] = useState("");
   const [times, setTimes] = useState("1");
   const start = async (): Promise<void> => {
-    const options: Record<string, string[]> = fault === "" ? { repeat: [times] } : { fault: [fault], repeat: [times] };
-    const job = await api.startRun({ kind: "failover", targets: [props.name], workloads: [], options });
+    const campaign = campaignOf("failover");
+    campaign.target = [{ target: props.name }];
+    put(campaign, "blocks", Number(times));
+    if (fault !== "") put(campaign, "faults.inject", [fault]);
+    const job = await api.startRun({ campaign });
     if (job.run !== null) go("runs", job.run);
     else go("starting", job.id);
   };

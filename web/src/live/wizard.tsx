@@ -101,8 +101,6 @@ interface StepProps {
   plan: StackPlan | undefined;
 }
 
-const fine = (): undefined => undefined;
-
 function Step(props: StepProps): JSX.Element | null {
   const { draft, change } = props;
   switch (STEPS[props.step]) {
@@ -117,7 +115,6 @@ function Step(props: StepProps): JSX.Element | null {
           offered={props.stack.settings}
           values={draft.settings}
           set={(settings) => change({ settings })}
-          wrong={fine}
         />
       ) : (
         <p class="muted">It has none.</p>
@@ -198,8 +195,7 @@ function LayersStep(props: StepProps): JSX.Element {
                 offered={layer.settings}
                 values={chosen}
                 set={(settings) => change({ layers: { ...draft.layers, [layer.name]: settings } })}
-                wrong={fine}
-              />
+                    />
             )}
           </div>
         );

@@ -94,7 +94,8 @@ export async function mock(rows = 600) {
     if (answer) return response.end(JSON.stringify(answer(url.searchParams)));
     response.statusCode = path === "runs" ? 400 : 404;
     const text = path === "runs" ? "invalid target 'nowhere': it is not offered" : "there is no such thing";
-    response.end(JSON.stringify({ error: { text, hint: "start the server with --target" } }));
+    const mistakes = path === "runs" ? [{ at: "target[0]", text }] : [];
+    response.end(JSON.stringify({ error: { text, hint: "start the server with --target", mistakes } }));
   });
   const listen = (port) => new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   await listen(0);

@@ -40,57 +40,87 @@ fn offered() -> ServerCatalogue {
     }
 }
 
-fn run(form: Value) -> Result<String, String> {
-    let form: RunForm = serde_json::from_value(form).map_err(|error| error.to_string())?;
-    let args = form.args("D/1", &offered()).map_err(|error| error.text)?;
+fn run(form: Value) -> Result<String, RequestError> {
+    let form: RunForm =
+        serde_json::from_value(form).map_err(|error| RequestError::invalid(error.to_string()))?;
+    let (args, campaign) = form.args(Path::new("D/1"), &offered())?;
+    let read: CampaignSpec = toml::from_str(&campaign).unwrap();
+    assert_eq!(read, form.campaign);
     Ok(args.join(" "))
 }
 
+fn of(targets: &[&str], workloads: &[&str], keys: Value) -> Value {
+    let target: Vec<Value> = targets.iter().map(|one| json!({ "target": one })).collect();
+    let workload = workloads.iter().map(|one| json!({ "workload": one }));
+    let workload: Vec<Value> = workload.collect();
+    let mut campaign = json!({ "format": "1.2", "target": target, "workload": workload });
+    let all = campaign.as_object_mut().unwrap();
+    let Value::Object(keys) = keys else {
+        panic!("keys of a campaign: {keys}");
+    };
+    all.extend(keys);
+    json!({ "campaign": campaign })
+}
+
 #[test]
-fn forms_of_runs_become_arguments() {
-    let cases = [
-        (
-            json!({ "kind": "compare", "targets": ["sim(a=1)", "raid1"], "workloads": ["varmail,nfiles=9"],
-                "options": { "length": "2s", "blocks": 3, "seed": "7", "under": ["healthy", "degraded"] } }),
-            "compare --output=D/1 --for=2s --blocks=3 --under=healthy,degraded --seed=7 \
-             --workload=varmail,nfiles=9 -- sim(a=1) raid1",
-        ),
-        (
-            json!({ "kind": "run", "targets": ["/mnt/a"], "workloads": ["varmail"], "options": {} }),
-            "run --output=D/1 -- varmail /mnt/a",
-        ),
-        (
-            json!({ "kind": "loadline", "targets": ["null"], "workloads": ["varmail"],
-                "options": { "slo": ["p99 < 20ms", "errors < 0.1%"], "budget": "1h" } }),
-            "loadline --output=D/1 --budget=1h --slo=p99 < 20ms --slo=errors < 0.1% --workload=varmail -- null",
-        ),
-        (
-            json!({ "kind": "failover", "targets": ["gluster(volume=replicate)+crypt"],
-                "options": { "fault": "kill", "repeat": 2, "length": null } }),
-            "failover --output=D/1 --fault=kill --repeat=2 -- gluster(volume=replicate)+crypt",
-        ),
-    ];
-    for (form, expect) in cases {
-        assert_eq!(run(form).unwrap(), expect);
-    }
+fn a_form_is_a_campaign_that_the_program_reads() {
+    let mut form = of(
+        &["sim(a=1)", "raid1"],
+        &["varmail,nfiles=9"],
+        json!({
+        "blocks": 3, "seed": 7, "under": ["healthy", "degraded"], "trial": { "for": "2s" } }),
+    );
+    assert_eq!(
+        run(form.clone()).unwrap(),
+        "run --output=D/1 --trust=- -- -"
+    );
+    form["budget"] = json!("1h");
+    let words = "run --output=D/1 --budget=1h --trust=- -- -";
+    assert_eq!(run(form).unwrap(), words);
+    let lines = json!({ "load_line": { "limits": ["p99 < 20ms", "errors < 0.1%"] } });
+    assert!(run(of(&["null"], &["varmail"], lines)).is_ok());
+    let faults = json!({ "blocks": 2, "faults": { "inject": ["kill"] } });
+    assert!(run(of(&["gluster(volume=replicate)+crypt"], &[], faults)).is_ok());
 }
 
 #[test]
 fn what_the_server_trusts_is_trusted_by_what_it_starts() {
-    let form = json!({ "kind": "run", "targets": ["./own.toml"], "workloads": ["varmail"] });
+    let form = of(&["./own.toml"], &["varmail"], json!({}));
     let form: RunForm = serde_json::from_value(form).unwrap();
     let trusting = ServerCatalogue {
         trusted: vec!["./own.toml".into()],
         ..offered()
     };
-    let args = form.args("D/1", &trusting).unwrap();
-    let words = "run --output=D/1 --trust=./own.toml -- varmail ./own.toml";
+    let (args, _) = form.args(Path::new("D/1"), &trusting).unwrap();
+    let words = "run --output=D/1 --trust=./own.toml --trust=- -- -";
     assert_eq!(args.join(" "), words);
 }
 
 #[test]
+fn all_mistakes_of_a_form_are_told_each_with_its_key() {
+    let keys = json!({ "blocks": 0, "under": ["melted", "healthy"], "faults": { "inject": ["melt"] },
+        "trial": { "for": "0s" } });
+    let refused = run(of(&["null", "/etc"], &["varmail"], keys)).unwrap_err();
+    let at: Vec<&str> = refused.mistakes.iter().map(|one| &*one.at).collect();
+    let expected = [
+        "blocks",
+        "under",
+        "trial.for",
+        "under[0]",
+        "faults.inject[0]",
+    ];
+    assert_eq!(at, expected, "{refused:?}");
+    let refused = run(of(&["null", "/etc"], &["varmail", "cmd:x"], json!({}))).unwrap_err();
+    let at: Vec<&str> = refused.mistakes.iter().map(|one| &*one.at).collect();
+    assert_eq!(at, ["target[1]", "workload[1]"]);
+    assert!(
+        refused.text.starts_with("2 mistakes, the first: "),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn a_form_starts_no_program_and_names_no_file() {
-    let of = |targets: &[&str], workloads: &[&str], options: Value| json!({ "kind": "compare", "targets": targets, "workloads": workloads, "options": options });
     let cases = [
         of(&["/etc"], &["varmail"], json!({})),
         of(&["./mine.toml"], &["varmail"], json!({})),
@@ -105,12 +135,25 @@ fn a_form_starts_no_program_and_names_no_file() {
         of(&["null"], &["/tmp/x.toml"], json!({})),
         of(&["null"], &["--workload"], json!({})),
         of(&["null"], &["varmail;reboot"], json!({})),
-        of(&["null"], &["varmail"], json!({ "length": "-1s" })),
-        of(&["null"], &["varmail"], json!({ "length": ["1s", "2s"] })),
+        of(
+            &["null"],
+            &["varmail"],
+            json!({ "trial": { "for": "-1s" } }),
+        ),
+        of(
+            &["null"],
+            &["varmail"],
+            json!({ "trial": { "for": ["1s", "2s"] } }),
+        ),
         of(&["null"], &["varmail"], json!({ "seed": "1 --destroy" })),
-        of(&["null"], &["varmail"], json!({ "slo": "p99 < 20ms" })),
-        of(&["null"], &["varmail"], json!({ "fault": "melt" })),
+        of(
+            &["null"],
+            &["varmail"],
+            json!({ "faults": { "inject": ["melt"] } }),
+        ),
+        of(&["null"], &["varmail"], json!({ "under": ["melted"] })),
         of(&["null"], &["varmail"], json!({ "destroy": "/dev/sda" })),
+        of(&["null"], &["varmail"], json!({ "trust": ["x"] })),
         of(&[], &["varmail"], json!({})),
         of(&["null"; 40], &["varmail"], json!({})),
     ];

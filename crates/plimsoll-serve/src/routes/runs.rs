@@ -10,7 +10,7 @@ use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
 use crate::drawing::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
 use crate::error::RequestError;
-use crate::forms::{RunForm, check_campaign};
+use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
 use crate::runs::{OpenRun, RunListQuery, RunState};
@@ -300,15 +300,14 @@ pub(super) async fn diff(
 }
 
 pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<RunForm>) -> Answer {
-    let offered = state.catalogue();
     let id = state.new_run();
     let folder = state.runs.folder().join(&id);
-    let args = form.args(&folder.to_string_lossy(), &offered)?;
+    let (args, campaign) = form.args(&folder, &state.catalogue())?;
     let subject = JobSubject {
         run: Some(id),
         stack: None,
     };
-    started(&state, &state.jobs.start(&args, subject)?)
+    started(&state, &state.jobs.start(&args, &campaign, subject)?)
 }
 
 pub(super) async fn resume(
@@ -337,14 +336,12 @@ pub(super) async fn resume(
         RequestError::conflict(text).hint("type its command again, with -o and its folder")
     };
     let spec = campaign.ok_or_else(|| refused("an older version began it"))?;
-    check_campaign(&spec, &offered).map_err(|error| refused(&error.text))?;
-    let folder = state.runs.folder().join(run.id()).display().to_string();
-    let mut args = vec!["run".to_owned(), format!("--output={folder}")];
-    args.extend(offered.trust());
-    args.extend(["--".to_owned(), folder]);
+    let folder = state.runs.folder().join(run.id());
+    let args = RunForm::from(spec).args(&folder, &offered);
+    let (args, campaign) = args.map_err(|error| refused(&error.text))?;
     let subject = JobSubject {
         run: Some(run.id().to_owned()),
         stack: None,
     };
-    started(&state, &state.jobs.start(&args, subject)?)
+    started(&state, &state.jobs.start(&args, &campaign, subject)?)
 }

@@ -133,7 +133,9 @@ pub(super) async fn raise(
         stack: Some(form.name(&offered)?),
         run: None,
     };
-    let job = state.jobs.start(&form.args(false, &offered)?, subject)?;
+    let job = state
+        .jobs
+        .start(&form.args(false, &offered)?, "", subject)?;
     started(&state, &job)
 }
 
@@ -148,6 +150,6 @@ pub(super) async fn change(
         stack: Some(name),
         run: None,
     };
-    let job = state.jobs.start(&args, subject)?;
+    let job = state.jobs.start(&args, "", subject)?;
     started(&state, &job)
 }

@@ -10,6 +10,7 @@ use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::rng::Seed;
 use plimsoll_run::campaign_file::CampaignFile;
+use plimsoll_run::trust::STANDARD_INPUT;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,8 @@ use std::path::{Path, PathBuf};
 /// virtual time).
 ///
 /// Instead of both, a campaign file is carried out, as --save of the measuring commands writes it, or the
-/// campaign of a run folder: one that was interrupted goes on. Options that are given are stronger.
+/// campaign of a run folder: one that was interrupted goes on. `-` reads a campaign from standard input.
+/// Options that are given are stronger.
 ///
 /// With --trace-ops nothing is run: the operations of the workload are printed.
 #[derive(Debug, clap::Args)]
@@ -38,7 +40,7 @@ use std::path::{Path, PathBuf};
   plimsoll run campaign.toml -o results/monday
   plimsoll run varmail,nthreads=1 --trace-ops 13")]
 pub(super) struct RunArgs {
-    /// Workload to run, or a campaign file or run folder.
+    /// Workload to run, or a campaign file (- for standard input) or run folder.
     workload: String,
     /// Target to run it on. Of a campaign, and with --trace-ops, there is none.
     target: Option<String>,
@@ -106,6 +108,7 @@ impl RunArgs {
             .extension()
             .is_some_and(|extension| extension == "toml");
         let (file, spec) = match path.is_dir() {
+            _ if self.workload == STANDARD_INPUT => CampaignFile::of_standard_input()?,
             true => CampaignFile::of_run(path)?,
             false if is_toml && !CampaignFile::is_workload(path) => CampaignFile::read(path)?,
             false => {

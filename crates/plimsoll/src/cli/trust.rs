@@ -6,19 +6,27 @@ use plimsoll_console::failure::CliError;
 use plimsoll_console::terminal;
 use plimsoll_core::plan::StackFile;
 use plimsoll_lab::stacks::StackConfig;
-use plimsoll_run::trust::{TrustedFiles, commands_of_stack};
+use plimsoll_run::trust::{STANDARD_INPUT, TrustedFiles, commands_of_stack};
 use std::path::{Path, PathBuf};
 
 /// Which files may start programs.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct TrustArgs {
-    /// Let FILE start the programs that it names. May be repeated.
+    /// Let FILE (- is standard input) start the programs that it names. May be repeated.
     ///
     /// For campaigns, gates, experiments, stacks of your own and job files: without it, a file that would
     /// start a program is refused, and the error lists what it would start. Files that FILE names are not
     /// included. What you type yourself, such as -w 'cmd:COMMAND', needs no trust.
     #[arg(id = "trust", long = "trust", value_name = "FILE")]
     files: Vec<PathBuf>,
+}
+
+/// A file, wherever the program goes; standard input is everywhere.
+fn wherever(file: &Path) -> PathBuf {
+    match file == Path::new(STANDARD_INPUT) {
+        true => file.into(),
+        false => kept(file),
+    }
 }
 
 impl TrustArgs {
@@ -57,7 +65,7 @@ impl TrustArgs {
     /// The same files, wherever the program goes.
     pub(super) fn kept(&self) -> TrustArgs {
         TrustArgs {
-            files: self.files.iter().map(|file| kept(file)).collect(),
+            files: self.files.iter().map(|file| wherever(file)).collect(),
         }
     }
 

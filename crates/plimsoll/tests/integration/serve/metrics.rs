@@ -14,7 +14,7 @@ fn told() -> String {
     let server = TestServer::start();
     let (_, run) = started(
         &server,
-        &json!({ "length": "1s", "blocks": 500, "seed": 7 }),
+        &json!({ "trial": { "for": "1s" }, "blocks": 500, "seed": 7 }),
     );
     server.events_until(&format!("/api/v1/runs/{run}/events"), "event: second");
     for _ in 0..3000 {

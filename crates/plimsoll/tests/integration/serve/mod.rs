@@ -353,9 +353,7 @@ fn paths_lead_nowhere_else() {
         }
     }
     assert_eq!(server.get("/api/v1/runs").json()["runs"], json!([]));
-    let form = |target: &str, workload: &str| {
-        json!({ "kind": "run", "targets": [target], "workloads": [workload] }).to_string()
-    };
+    let form = |target: &str, workload: &str| campaign(&[target], workload, &json!({})).to_string();
     for (target, workload) in [
         ("/tmp", "varmail"),
         ("null", "cmd:reboot"),
@@ -368,9 +366,19 @@ fn paths_lead_nowhere_else() {
     assert_eq!(server.get("/api/v1/jobs").json(), json!([]));
 }
 
+/// The form of a campaign of one workload, with more keys.
+fn campaign(targets: &[&str], workload: &str, keys: &Value) -> Value {
+    let targets: Vec<Value> = targets.iter().map(|one| json!({ "target": one })).collect();
+    let mut campaign =
+        json!({ "format": "1.2", "target": targets, "workload": [{ "workload": workload }] });
+    let keys = keys.as_object().expect("keys of a campaign").clone();
+    campaign.as_object_mut().expect("a campaign").extend(keys);
+    json!({ "campaign": campaign })
+}
+
 /// Starts a run and waits until its folder is there.
-fn started(server: &TestServer, options: &Value) -> (String, String) {
-    let form = json!({ "kind": "compare", "targets": ["sim", "null"], "workloads": ["randread"], "options": options });
+fn started(server: &TestServer, keys: &Value) -> (String, String) {
+    let form = campaign(&["sim", "null"], "randread", keys);
     let job = server.post("/api/v1/runs", &form.to_string());
     assert_eq!(job.status, 202, "{job:?}");
     let id = job.json()["id"].as_str().expect("a name").to_owned();
@@ -389,7 +397,7 @@ fn a_run_is_started_watched_stopped_and_resumed() {
     let mut server = TestServer::start();
     let (job, run) = started(
         &server,
-        &json!({ "length": "1s", "blocks": 500, "seed": 7 }),
+        &json!({ "trial": { "for": "1s" }, "blocks": 500, "seed": 7 }),
     );
     let events = server.events_until(&format!("/api/v1/runs/{run}/events"), "event: trial");
     assert!(
@@ -480,8 +488,8 @@ fn a_stack_of_ones_own_is_offered_only_with_trust() {
         "{told}"
     );
     let server = TestServer::start_in(place, &["--target", "./own.toml", "--trust", "./own.toml"]);
-    let form = json!({ "kind": "run", "targets": ["./own.toml"], "workloads": ["randread,size=1m"],
-        "options": { "length": "100ms" } });
+    let keys = json!({ "trial": { "for": "100ms" }, "blocks": 1, "control": false });
+    let form = campaign(&["./own.toml"], "randread,size=1m", &keys);
     let job = server.post("/api/v1/runs", &form.to_string());
     assert_eq!(job.status, 202, "{job:?}");
     let id = job.json()["id"].as_str().expect("a name").to_owned();
@@ -495,7 +503,7 @@ fn a_stack_of_ones_own_is_offered_only_with_trust() {
 #[test]
 fn a_run_that_is_told_to_be_stopped_is_resumed_at_once() {
     let server = TestServer::start();
-    let options = json!({ "length": "1s", "blocks": 500, "seed": 7 });
+    let options = json!({ "trial": { "for": "1s" }, "blocks": 500, "seed": 7 });
     let (mut job, run) = started(&server, &options);
     for _ in 0..4 {
         server.events_until(&format!("/api/v1/runs/{run}/events"), "event: trial");
@@ -574,7 +582,10 @@ fn without_the_server_beside_it_the_program_says_what_is_missing() {
 #[test]
 fn a_run_that_is_complete_is_told_with_its_answer() {
     let server = TestServer::start();
-    let (job, run) = started(&server, &json!({ "length": "1s", "blocks": 3, "seed": 7 }));
+    let (job, run) = started(
+        &server,
+        &json!({ "trial": { "for": "1s" }, "blocks": 3, "seed": 7 }),
+    );
     let events = server.events_until(&format!("/api/v1/runs/{run}/events"), "event: end");
     assert!(events.contains("\"state\":\"complete\""), "{events}");
     server.wait(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "done");
