@@ -18,6 +18,15 @@ use super::tenants::GlusterTenancy;
 /// emulated one, and more than three hundred where others use the processors as well.
 const START_LIMIT_S: u32 = 900;
 
+/// Succeeds when this server has taken in the one of an address, and is connected with it: a probe answers
+/// before both sides are done, and a volume that is made or changed too early hangs or fails. A server notes
+/// in files whom it has taken in, with 3 as the state; only its daemon tells whether it is connected.
+const CONNECTED: &str = r#"here=${0%/*}
+grep --quiet --recursive --null-data "state=3.hostname1=$1[^0-9]" "$here/state/peers" &&
+gluster --mode=script --glusterd-sock="$here/glusterd.sock" --log-file="$here/log/cli.log" pool list |
+grep --quiet "$1[^0-9].*Connected"
+"#;
+
 /// The port at which the management daemons meet, the same for all.
 const PORT: u16 = 24_007;
 
@@ -106,12 +115,18 @@ impl<'a> GlusterCluster<'a> {
         for path in std::iter::once(dir.clone()).chain(below) {
             node::add_dir_on(plan, server, &path);
         }
-        let write = PlanAction::WriteFile {
-            path: format!("{dir}/glusterd.vol"),
-            text: self.daemon_settings(server),
-            secret: None,
+        let mut write = |name: &str, text: String, why: &str| {
+            let write = PlanAction::WriteFile {
+                path: format!("{dir}/{name}"),
+                text,
+                secret: None,
+            };
+            plan.step_on(&server.name, why, write, None);
         };
-        plan.step_on(&server.name, "write the daemon configuration", write, None);
+        let settings = self.daemon_settings(server);
+        write("glusterd.vol", settings, "write the daemon configuration");
+        let why = "write how peers are looked at";
+        write("connected", CONNECTED.into(), why);
         // It listens first, and then starts a dozen programs, one after another, to set up a replication
         // that nobody asked for; until they are done it answers nobody.
         let words = ["--quiet", "Final graph", &format!("{dir}/log/glusterd.log")];
@@ -144,18 +159,14 @@ impl<'a> GlusterCluster<'a> {
         self.on_first(plan, &format!("add {} to the cluster", node.name), probe);
         // Of one that is taken out and in again within seconds the daemons die.
         plan.point_of_no_return();
-        // It answers before both sides are done, and a volume made too early hangs or fails. What
-        // they think of each other they note in files; 3 is the state of a peer.
         // The others hear of it from the first, and refuse volumes with bricks of whom they do not know.
         let known = self
             .nodes
             .iter()
             .take_while(|other| other.name != node.name);
         for (at, of) in known.flat_map(|other| [(*other, node), (node, *other)]) {
-            let noted = format!("state=3.hostname1={}[^0-9]", of.address);
-            let notes = format!("{}/state/peers", self.dir(at));
-            let words = ["--quiet", "--recursive", "--null-data", &noted, &notes];
-            let look = PlanAction::Await(PlanCommand::new("grep", words));
+            let script = format!("{}/connected", self.dir(at));
+            let look = PlanAction::Await(PlanCommand::new("sh", [&*script, &of.address]));
             plan.step_on(&at.name, "wait until the peers are connected", look, None);
         }
     }
