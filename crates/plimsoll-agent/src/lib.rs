@@ -17,6 +17,6 @@ mod trial_load;
 pub mod watchdog;
 mod write_verify;
 
-pub use task::{EnginePlayer, located};
+pub use task::{EnginePlayer, located, opened};
 pub use trial_load::block_seed;
 pub use write_verify::VERIFY_BYTES;

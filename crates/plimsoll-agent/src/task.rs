@@ -21,7 +21,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{CommandWorkload, Workload};
 use plimsoll_engine::clock::RunClock as _;
 use plimsoll_engine::sys::clock::{HostClock, monotonic};
-use plimsoll_engine::{PreparedWorkload, RunOptions, RunResult, TargetLocation};
+use plimsoll_engine::{EngineError, OpenTarget, PreparedWorkload, RunOptions, RunResult};
 use plimsoll_machine::agent_server::{AgentTaskContext, AgentTaskRunner};
 use plimsoll_machine::busy::BusyWatch;
 use plimsoll_machine::client_watch::{ClientWatchLook, ClientWatchSpan, PeerEchoes, watch_client};
@@ -73,7 +73,7 @@ fn prove(
     seed: Seed,
     turn: &AgentTaskContext,
 ) -> Result<AgentEvent, CliError> {
-    match write_verify(name, located(target)?, seed, turn.stop()) {
+    match write_verify(name, &located(target), seed, turn.stop()) {
         Ok(()) => Ok(AgentEvent::Proved(None)),
         Err(failure) if failure.code == CliExitCode::BadData => {
             Ok(AgentEvent::Proved(Some(failure.into())))
@@ -83,19 +83,27 @@ fn prove(
 }
 
 /// Where the engine works.
-pub fn located(target: &NodeTarget) -> Result<TargetLocation<'_>, CliError> {
-    let found = TargetLocation::of(target).map_err(failed(CliExitCode::Usage))?;
-    Ok(match found {
+#[must_use]
+pub fn located(target: &NodeTarget) -> NodeTarget {
+    match target {
         // Some file systems can only be tried in a directory of ours.
-        TargetLocation::Directory {
+        NodeTarget::Directory {
             path,
-            direct_align: 0,
-        } => TargetLocation::Directory {
-            path,
-            direct_align: facts::direct_align_in(path),
+            direct_align_bytes: 0,
+        } => NodeTarget::Directory {
+            path: path.clone(),
+            direct_align_bytes: facts::direct_align_in(path),
         },
-        found => found,
-    })
+        found => found.clone(),
+    }
+}
+
+/// The same, opened.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn opened(target: &NodeTarget) -> Result<OpenTarget, EngineError> {
+    OpenTarget::of(&located(target))
 }
 
 fn play(task: &AgentTrialTask, turn: &AgentTaskContext) -> Result<AgentEvent, CliError> {
@@ -106,7 +114,8 @@ fn play(task: &AgentTrialTask, turn: &AgentTaskContext) -> Result<AgentEvent, Cl
         let what = format!("make {}", path.display());
         std::fs::create_dir(path).map_err(doing(CliExitCode::Failed, what))?;
     }
-    let mut ready = PreparedTrial::of(task, located(&task.target)?, turn.stop())?;
+    let ground = opened(&task.target).map_err(failed(CliExitCode::Failed))?;
+    let mut ready = PreparedTrial::of(task, ground, turn.stop())?;
     let start_at = wait_for_start(ready.took, turn)?;
     let outcome = ready.measure(start_at, turn)?;
     let began_at = outcome.began_at;
@@ -148,13 +157,13 @@ impl<'a> PreparedTrial<'a> {
     /// Lays out the files, and waits until the disks are quiet.
     fn of(
         task: &'a AgentTrialTask,
-        place: TargetLocation<'_>,
+        ground: OpenTarget,
         stop: &AtomicBool,
     ) -> Result<Self, CliError> {
         let load = TrialLoad::of(&task.entry, task.whole, task.seed, task.trial.block);
         let clock = HostClock::start();
         let prepared = plimsoll_engine::prepare(
-            place,
+            ground,
             &task.entry.workload,
             load.excerpt(),
             seed(task),

@@ -3,7 +3,7 @@
 
 use plimsoll_console::failure::{CliError, CliExitCode, failed, stopped};
 use plimsoll_core::rng::Seed;
-use plimsoll_engine::TargetLocation;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::{DataFlaw, VerifyOptions, VerifyReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,11 +14,11 @@ pub const VERIFY_BYTES: u64 = 16 << 20;
 const OPERATIONS: u64 = 1_500;
 const DEPTH: u32 = 16;
 
-/// Sees whether a place keeps what is written to it; fine where it keeps nothing, or is no
+/// Sees whether a target keeps what is written to it; fine where it keeps nothing, or is no
 /// directory.
 pub(crate) fn write_verify(
     name: &str,
-    place: TargetLocation<'_>,
+    target: &NodeTarget,
     seed: Seed,
     stop: &AtomicBool,
 ) -> Result<(), CliError> {
@@ -28,11 +28,12 @@ pub(crate) fn write_verify(
         depth: DEPTH,
         seed,
     };
-    let verified = match place {
-        TargetLocation::Directory { path, direct_align } => {
-            plimsoll_engine::verify(path, direct_align, &options, stop)
-        }
-        TargetLocation::Nfs { address, directory } => {
+    let verified = match target {
+        NodeTarget::Directory {
+            path,
+            direct_align_bytes,
+        } => plimsoll_engine::verify(path, *direct_align_bytes, &options, stop),
+        NodeTarget::Export { address, directory } => {
             let address = address.parse().map_err(CliError::invalid)?;
             plimsoll_engine::verify_export(&address, directory, &options, stop)
         }

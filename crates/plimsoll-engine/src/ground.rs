@@ -26,56 +26,10 @@ use crate::nfs::NfsExportDir;
 use crate::sim::SimDeviceSpec;
 use crate::trees::{FileLoopSets, FileSetsByName};
 use plimsoll_core::op::EngineChoice;
-use plimsoll_core::target::{DeviceIdentity, NodeTarget};
+use plimsoll_core::target::NodeTarget;
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
-
-/// Where a workload runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TargetLocation<'a> {
-    /// An existing directory that belongs to this program. Files are created in it and nowhere
-    /// else.
-    Directory {
-        /// The directory.
-        path: &'a Path,
-        /// Alignment direct I/O needs, in bytes, a power of two; 0: go through the page cache.
-        direct_align: u32,
-    },
-    /// A file that belongs to this program, for workloads on one file. Its contents are replaced.
-    File {
-        /// The file; created when it is absent.
-        path: &'a Path,
-        /// As for a directory.
-        direct_align: u32,
-    },
-    /// A block device whose contents may be destroyed, for workloads on one file. Never removed.
-    Device {
-        /// The device.
-        path: &'a Path,
-        /// As for a directory.
-        direct_align: u32,
-        /// Which one it is: what has its name then must be this one, or nothing is written.
-        identity: &'a DeviceIdentity,
-        /// Whether it is claimed (`O_EXCL`) until the [`PreparedWorkload`](crate::PreparedWorkload)
-        /// is dropped. What is mounted or a part of something else cannot be.
-        exclusive: bool,
-    },
-    /// An existing directory of an NFS server that belongs to this program, which speaks with the
-    /// server itself: nothing is mounted.
-    Nfs {
-        /// The export, `nfs://host/path`.
-        address: &'a str,
-        /// The directory, below the export.
-        directory: &'a Path,
-    },
-    /// Nowhere: every operation succeeds at once. Real time.
-    Null,
-    /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
-    Nop,
-    /// A simulated device. Virtual time.
-    Sim(SimDeviceSpec),
-}
 
 /// A target, opened.
 #[derive(Debug, Clone)]
@@ -111,99 +65,76 @@ pub struct OpenDevice {
     _claim: DeviceClaim,
 }
 
-impl<'a> TargetLocation<'a> {
-    /// Where a node is to work.
+impl OpenTarget {
+    /// Opens a target as a node knows it. A device is claimed for as long as this, and what is prepared on
+    /// it, lives.
     ///
     /// # Errors
-    /// When the name of a simulated device means none.
-    pub fn of(target: &'a NodeTarget) -> Result<Self, EngineError> {
-        Ok(match target {
-            NodeTarget::Null => TargetLocation::Null,
-            NodeTarget::Nop => TargetLocation::Nop,
-            NodeTarget::Sim(device) => {
-                let device = device.parse::<SimDeviceSpec>();
-                TargetLocation::Sim(
-                    device.map_err(|error| EngineError::Workload(error.to_string()))?,
-                )
-            }
+    /// When it cannot be opened, the device is another one or somebody else uses it, or words mean no
+    /// simulated device.
+    pub fn of(target: &NodeTarget) -> Result<Self, EngineError> {
+        let meant = |error: &dyn std::fmt::Display| EngineError::Workload(error.to_string());
+        match target {
             NodeTarget::Directory {
                 path,
                 direct_align_bytes,
-            } => TargetLocation::Directory {
-                path,
-                direct_align: *direct_align_bytes,
-            },
+            } => OpenTarget::in_directory(path, *direct_align_bytes),
             NodeTarget::File {
                 path,
                 direct_align_bytes,
-            } => TargetLocation::File {
-                path,
+            } => Ok(OpenTarget::Storage {
+                directory: None,
+                data: path.clone(),
                 direct_align: *direct_align_bytes,
-            },
+                device: None,
+                held: TargetHandle::directory_of(path)?,
+            }),
             NodeTarget::Device {
                 path,
                 direct_align_bytes,
                 identity,
                 exclusive,
-            } => TargetLocation::Device {
-                path,
-                direct_align: *direct_align_bytes,
-                identity,
-                exclusive: *exclusive,
-            },
-            NodeTarget::Export { address, directory } => TargetLocation::Nfs { address, directory },
-        })
-    }
-}
-
-impl OpenTarget {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// When it cannot be opened, or somebody else uses the device.
-    pub fn of(place: TargetLocation<'_>) -> Result<Self, EngineError> {
-        let storage = |directory: Option<&Path>, data, direct_align, (device, held)| {
-            let directory = directory.map(Path::to_path_buf);
-            OpenTarget::Storage {
-                directory,
-                data,
-                direct_align,
-                device,
-                held,
-            }
-        };
-        Ok(match place {
-            TargetLocation::Directory { path, direct_align } => {
-                let data = path.join(data_file_name(DATA_FILE, None));
-                let held = TargetHandle::directory(path)?;
-                storage(Some(path), data, direct_align, (None, held))
-            }
-            TargetLocation::File { path, direct_align } => {
-                let held = TargetHandle::directory_of(path)?;
-                storage(None, path.to_path_buf(), direct_align, (None, held))
-            }
-            TargetLocation::Device {
-                path,
-                direct_align,
-                identity,
-                exclusive,
             } => {
                 let held = TargetHandle::device(path, identity);
+                let direct_align = *direct_align_bytes;
                 let device = OpenDevice {
                     bytes: identity.bytes,
-                    _claim: device::claim(&held, path, direct_align > 0, exclusive)?,
+                    _claim: device::claim(&held, path, direct_align > 0, *exclusive)?,
                 };
-                storage(None, path.to_path_buf(), direct_align, (Some(device), held))
+                Ok(OpenTarget::Storage {
+                    directory: None,
+                    data: path.clone(),
+                    direct_align,
+                    device: Some(device),
+                    held,
+                })
             }
-            TargetLocation::Nfs { address, directory } => {
-                let address: NfsAddress = address
-                    .parse()
-                    .map_err(|error| EngineError::Workload(format!("{error}")))?;
-                OpenTarget::Nfs(NfsExportDir::mount(&address, directory)?)
+            NodeTarget::Export { address, directory } => {
+                let address: NfsAddress = address.parse().map_err(|error| meant(&error))?;
+                NfsExportDir::mount(&address, directory).map(OpenTarget::Nfs)
             }
-            TargetLocation::Null => OpenTarget::Null,
-            TargetLocation::Nop => OpenTarget::Nop,
-            TargetLocation::Sim(disk) => OpenTarget::Sim(disk),
+            NodeTarget::Null => Ok(OpenTarget::Null),
+            NodeTarget::Nop => Ok(OpenTarget::Nop),
+            NodeTarget::Sim(words) => {
+                let device = words.parse().map_err(|error| meant(&error));
+                device.map(OpenTarget::Sim)
+            }
+        }
+    }
+
+    /// Opens an existing directory that belongs to this program: files are created in it and nowhere else.
+    /// `direct_align` is the alignment that direct I/O needs, in bytes, a power of two; 0: go through the
+    /// page cache.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn in_directory(path: &Path, direct_align: u32) -> Result<Self, EngineError> {
+        Ok(OpenTarget::Storage {
+            directory: Some(path.into()),
+            data: path.join(data_file_name(DATA_FILE, None)),
+            direct_align,
+            device: None,
+            held: TargetHandle::directory(path)?,
         })
     }
 

@@ -62,7 +62,7 @@ mod worker;
 
 pub use byte_budget::ByteBudget;
 pub use error::{EngineError, FileShortage};
-pub use ground::TargetLocation;
+pub use ground::OpenTarget;
 pub use held::device_identity;
 // Types that its functions take.
 pub use issues::{SubmissionTime, trace_issues};

@@ -15,7 +15,7 @@ use plimsoll_core::workload::series::PhaseWorkload;
 use crate::check::check_workload;
 use crate::device;
 use crate::error::EngineError;
-use crate::ground::{OpenTarget, TargetLocation, threads};
+use crate::ground::{OpenTarget, threads};
 use crate::trees::{FileLoopSets, FileSetsByName};
 use plimsoll_core::op::EngineChoice;
 
@@ -34,25 +34,24 @@ pub struct PreparedWorkload {
     pub(crate) choice: EngineChoice,
 }
 
-/// Checks `workload` and lays out its files in `place`: random data, made durable. A data file
+/// Checks `workload` and lays out its files on `ground`: random data, made durable. A data file
 /// that already has the right size is used as it is, with nothing of it in the page cache; so is a
 /// device whose samples hold data. `excerpt` is what of a model is played (`None`: the whole
 /// recording once, unscaled), ignored for other workloads. The files of a series are laid out as its phases
 /// need them.
 ///
 /// # Errors
-/// When the workload does not fit the place or the memory, a file cannot be written, or `stop` was
+/// When the workload does not fit the target or the memory, a file cannot be written, or `stop` was
 /// set. A data file that was not finished is removed; files of a set are left to the owner of the
 /// directory.
 pub fn prepare(
-    place: TargetLocation<'_>,
+    ground: OpenTarget,
     workload: &Workload,
     excerpt: Option<&ModelExcerpt>,
     seed: Seed,
     choice: EngineChoice,
     stop: &AtomicBool,
 ) -> Result<PreparedWorkload, EngineError> {
-    let ground = OpenTarget::of(place)?;
     check_workload(&ground, workload)?;
     let excerpt = match (workload, excerpt) {
         (Workload::Model(_), Some(excerpt)) => excerpt.clone(),

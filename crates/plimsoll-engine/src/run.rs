@@ -12,7 +12,7 @@ use crate::act::{PhaseRun, PhaseRunWorkload};
 use crate::check::{check_delays, check_workload};
 use crate::error::EngineError;
 use crate::file_loop::FileLoopRun;
-use crate::ground::{OpenTarget, TargetLocation};
+use crate::ground::OpenTarget;
 use crate::outcome::{RunOptions, RunResult};
 use crate::prepare::PreparedWorkload;
 use crate::verify::can_check_data;
@@ -27,19 +27,18 @@ fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), EngineE
     }
 }
 
-/// Says whether `workload` can be run in `place` as `options` want it, without doing anything: what
-/// [`prepare`](crate::prepare) and [`PreparedWorkload::run`] would refuse. A device is claimed for a moment.
+/// Says whether `workload` can be run on `ground` as `options` want it, without doing anything: what
+/// [`prepare`](crate::prepare) and [`PreparedWorkload::run`] would refuse.
 ///
 /// # Errors
-/// The first thing that does not fit, or that the device cannot be claimed.
+/// The first thing that does not fit.
 pub fn check(
-    place: TargetLocation<'_>,
+    ground: &OpenTarget,
     workload: &Workload,
     options: &RunOptions,
 ) -> Result<(), EngineError> {
-    let ground = OpenTarget::of(place)?;
-    check_workload(&ground, workload)?;
-    check_options(&ground, workload, options)?;
+    check_workload(ground, workload)?;
+    check_options(ground, workload, options)?;
     check_length(workload, options)
 }
 

@@ -21,8 +21,8 @@ use super::history::{
 use super::options::LedgerCheckOptions;
 use super::site::LedgerOpenTarget;
 use super::witness;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::EngineError;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::drive::{DriverLimits, drive};
 use plimsoll_engine::engine::IoEngine;
@@ -43,8 +43,8 @@ const PATIENCE: Nanos = Nanos(120_000_000_000);
 /// not as many as its targets, or a target cannot be opened. Bad blocks are not an error but in the
 /// account.
 pub fn check(
-    places: &[(TargetLocation<'_>, String)],
-    second: &[(TargetLocation<'_>, String)],
+    places: &[(NodeTarget, String)],
+    second: &[(NodeTarget, String)],
     path: &Path,
     options: LedgerCheckOptions,
     stop: &AtomicBool,
@@ -56,7 +56,7 @@ pub fn check(
             (
                 [
                     (
-                        TargetLocation::Directory {
+                        NodeTarget::Directory {
                             path: directory, ..
                         },
                         _,
@@ -121,7 +121,7 @@ fn cut_off(path: &Path, seen: &str) -> EngineError {
 }
 
 fn sites_of(
-    places: &[(TargetLocation<'_>, String)],
+    places: &[(NodeTarget, String)],
     history: &LedgerHistory,
 ) -> Result<Vec<LedgerOpenTarget>, EngineError> {
     if places.len() != history.targets.len() {
@@ -135,7 +135,7 @@ fn sites_of(
     }
     places
         .iter()
-        .map(|(place, name)| LedgerOpenTarget::of(*place, name))
+        .map(|(place, name)| LedgerOpenTarget::of(place, name))
         .collect()
 }
 

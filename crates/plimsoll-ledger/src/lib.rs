@@ -35,8 +35,8 @@ use plimsoll_core::units::Nanos;
 use book::LedgerWriter;
 pub use check::check;
 pub use options::{LedgerCheckOptions, LedgerWriteOptions};
+use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::EngineError;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::drive::DriverLimits;
 use plimsoll_engine::heartbeat::FreezeDetector;
@@ -64,7 +64,7 @@ const TELL: Nanos = Nanos(100_000_000);
 /// When the options make no sense, the ledger exists or cannot be written, or the storage cannot
 /// even be filled.
 pub fn write(
-    places: &[(TargetLocation<'_>, String)],
+    places: &[(NodeTarget, String)],
     path: &Path,
     options: &LedgerWriteOptions,
     stop: &AtomicBool,
@@ -73,7 +73,7 @@ pub fn write(
     options.check()?;
     let sites = places
         .iter()
-        .map(|(place, name)| LedgerOpenTarget::of(*place, name));
+        .map(|(place, name)| LedgerOpenTarget::of(place, name));
     let sites = sites.collect::<Result<Vec<_>, _>>()?;
     for site in &sites {
         site.check(options)?;

@@ -11,9 +11,10 @@ use rustix::fs::OFlags;
 
 use super::options::{DEPTH, FILL_BYTES, LedgerWriteOptions};
 use plimsoll_core::op::EngineChoice;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::EngineError;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::engine::IoEngine;
-use plimsoll_engine::ground::{OpenTarget, TargetLocation};
 use plimsoll_engine::layout;
 use plimsoll_engine::verify::DataCheckRegister;
 
@@ -60,7 +61,7 @@ fn file_name(session: usize) -> String {
 }
 
 impl LedgerOpenTarget {
-    pub(super) fn of(place: TargetLocation<'_>, name: &str) -> Result<Self, EngineError> {
+    pub(super) fn of(place: &NodeTarget, name: &str) -> Result<Self, EngineError> {
         let ground = OpenTarget::of(place)?;
         match &ground {
             OpenTarget::Storage { .. } | OpenTarget::Nfs(_) => Ok(LedgerOpenTarget {

@@ -19,7 +19,7 @@ use plimsoll_core::workload::blocks::{
 use plimsoll_core::workload::series::{PhaseSpec, PhaseWorkload};
 use plimsoll_core::workload::{BlockIoWorkload, PhaseSeries, Workload};
 use plimsoll_engine::DataCheck;
-use plimsoll_engine::TargetLocation;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::{EngineChoice, prepare};
 use plimsoll_engine::{RunOptions, RunResult};
 
@@ -60,10 +60,7 @@ fn run(
     data_check: DataCheck,
     on_interval: &mut dyn FnMut(TrialInterval),
 ) -> RunResult {
-    let place = TargetLocation::Directory {
-        path,
-        direct_align: 0,
-    };
+    let place = OpenTarget::in_directory(path, 0).unwrap();
     let stop = AtomicBool::new(false);
     let choice = EngineChoice::Auto;
     let mut prepared = prepare(place, workload, None, Seed(1), choice, &stop).unwrap();
@@ -199,7 +196,7 @@ fn nothing_can_be_verified_where_nothing_is_kept() {
     let stop = AtomicBool::new(false);
     let plain = workload(group(&[BlockIoOpKind::Write]));
     let choice = EngineChoice::Auto;
-    let mut prepared = prepare(TargetLocation::Null, &plain, None, Seed(1), choice, &stop).unwrap();
+    let mut prepared = prepare(OpenTarget::Null, &plain, None, Seed(1), choice, &stop).unwrap();
     let options = RunOptions {
         data_check: DataCheck::End,
         ..RunOptions::default()

@@ -16,7 +16,7 @@ use plimsoll_core::workload::files::{
     FileLoopSelection, FileNameScheme, FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
 };
 use plimsoll_core::workload::series::{PhaseSeries, PhaseSpec, PhaseWorkload};
-use plimsoll_engine::TargetLocation;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::{EngineChoice, PreparedWorkload, SimDeviceSpec, prepare};
 use plimsoll_engine::{RunOptions, RunResult};
 
@@ -56,15 +56,12 @@ fn missing(entries: u32, bytes: u64) -> FileSet {
     }
 }
 
-fn ready(place: TargetLocation<'_>, workload: &Workload) -> PreparedWorkload {
+fn ready(place: OpenTarget, workload: &Workload) -> PreparedWorkload {
     prepare(place, workload, None, Seed(1), EngineChoice::Auto, &GO).unwrap()
 }
 
-fn buffered(path: &Path) -> TargetLocation<'_> {
-    TargetLocation::Directory {
-        path,
-        direct_align: 0,
-    }
+fn buffered(path: &Path) -> OpenTarget {
+    OpenTarget::in_directory(path, 0).unwrap()
 }
 
 fn run(prepared: &mut PreparedWorkload, length_ms: u64) -> RunResult {
@@ -245,7 +242,7 @@ fn a_rate_of_events_is_kept_to_the_operation() {
     let mut files = files(set, list, FileLoopSelection::Rotor);
     files.events_per_s = Some(500.0);
     let mut prepared = ready(
-        TargetLocation::Sim(SimDeviceSpec::default()),
+        OpenTarget::Sim(SimDeviceSpec::default()),
         &Workload::Files(files),
     );
     let outcome = run(&mut prepared, 10_000);
@@ -282,10 +279,7 @@ fn direct_and_durable_groups_read_back_what_is_there() {
     files.groups.push(group("writer", 1, vec![write]));
     files.groups[0].direct = true;
     files.groups[1].sync = true;
-    let place = TargetLocation::Directory {
-        path: directory.path(),
-        direct_align: 4096,
-    };
+    let place = OpenTarget::in_directory(directory.path(), 4096).unwrap();
     let mut prepared = ready(place, &Workload::Files(files));
     let options = RunOptions {
         length: Nanos(2_000_000_000),

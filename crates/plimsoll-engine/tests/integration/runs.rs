@@ -16,8 +16,8 @@ use plimsoll_core::workload::blocks::BlockIoGroup;
 use plimsoll_core::workload::files::{
     FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileOp, FileSet, FileSizeDistribution,
 };
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{EngineChoice, EngineError, PreparedWorkload, prepare};
@@ -25,11 +25,8 @@ use plimsoll_engine::{EngineChoice, EngineError, PreparedWorkload, prepare};
 const MS: u64 = 1_000_000;
 static GO: AtomicBool = AtomicBool::new(false);
 
-fn buffered(path: &Path) -> TargetLocation<'_> {
-    TargetLocation::Directory {
-        path,
-        direct_align: 0,
-    }
+fn buffered(path: &Path) -> OpenTarget {
+    OpenTarget::in_directory(path, 0).unwrap()
 }
 
 fn ready(path: &Path, workload: &Workload, choice: EngineChoice) -> PreparedWorkload {
@@ -303,8 +300,7 @@ fn when_nothing_works_the_run_is_given_up_with_the_error() {
 fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
     let workload = small_random();
     let choice = EngineChoice::Auto;
-    let mut prepared =
-        prepare(TargetLocation::Null, &workload, None, Seed(1), choice, &GO).unwrap();
+    let mut prepared = prepare(OpenTarget::Null, &workload, None, Seed(1), choice, &GO).unwrap();
     let options = RunOptions {
         length: Nanos(1_200 * MS),
         warmup: Nanos(300 * MS),
@@ -326,10 +322,7 @@ fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
 #[test]
 fn workloads_that_do_not_fit_are_refused_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let place = TargetLocation::Directory {
-        path: directory.path(),
-        direct_align: 4096,
-    };
+    let place = OpenTarget::in_directory(directory.path(), 4096).unwrap();
     let odd = small(|group| group.mix[0].bytes = 1000);
     let choice = EngineChoice::Auto;
     let error = prepare(place, &odd, None, Seed(1), choice, &GO).unwrap_err();
@@ -372,8 +365,7 @@ fn workload_files_that_would_hang_or_panic_are_refused() {
         (Workload::Model(Box::new(huge)), "too many"),
     ] {
         let choice = EngineChoice::Auto;
-        let error =
-            prepare(TargetLocation::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();
+        let error = prepare(OpenTarget::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();
         let is_workload = matches!(error, EngineError::Workload(_));
         let error = error.to_string();
         assert!(is_workload && error.contains(expect), "{expect}: {error}");

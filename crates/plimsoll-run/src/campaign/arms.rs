@@ -35,6 +35,8 @@ struct Arm<T> {
     name: String,
     given: String,
     control_of: Option<String>,
+    is_stack: bool,
+    keeps_data: bool,
     target: T,
 }
 
@@ -44,6 +46,8 @@ impl<T> Arm<T> {
             name: self.name,
             given: self.given,
             control_of: self.control_of,
+            is_stack: self.is_stack,
+            keeps_data: self.keeps_data,
             target,
         }
     }
@@ -132,6 +136,8 @@ impl ArmRequest<'_> {
                 name: free_name(&wanted, &taken),
                 given: given.clone(),
                 control_of,
+                is_stack: target.stack().is_some(),
+                keeps_data: target.keeps_data(),
                 target: Rc::clone(target),
             });
         }
@@ -167,13 +173,13 @@ impl ResolvedArms {
     /// Each system once, and whether it keeps data.
     pub fn probed(&self) -> impl Iterator<Item = (&str, bool)> {
         let once = self.arms.iter().filter(|arm| arm.control_of.is_none());
-        once.map(|arm| (arm.name.as_str(), arm.target.keeps_data()))
+        once.map(|arm| (arm.name.as_str(), arm.keeps_data))
     }
 
     /// Whether one of the systems is a stack.
     #[must_use]
     pub fn has_stacks(&self) -> bool {
-        self.arms.iter().any(|arm| arm.target.is_stack())
+        self.arms.iter().any(|arm| arm.is_stack)
     }
 
     /// Planned steps of raising, one line each.

@@ -172,7 +172,8 @@ pub fn check_shapes(
         };
         // Workloads that nodes cannot play are refused when the nodes prepare them.
         for here in arms.probed().filter_map(|(_, target)| target.here.as_ref()) {
-            plimsoll_engine::check(plimsoll_agent::located(here)?, &one.workload, &options)
+            plimsoll_agent::opened(here)
+                .and_then(|ground| plimsoll_engine::check(&ground, &one.workload, &options))
                 .map_err(failed(CliExitCode::Usage))?;
         }
     }

@@ -72,27 +72,28 @@ impl ResolvedTarget for ResolvedFile {
     }
 
     fn intentions(&self, intent: &TargetIntent<'_>) -> Vec<String> {
-        vec![intent.make(&self.path.display().to_string())]
+        match intent.is_control {
+            // It is the base's file.
+            true => Vec::new(),
+            false => vec![intent.make(&self.path.display().to_string())],
+        }
     }
 
     fn raise(&self, raising: &mut TargetRaising<'_>) -> Result<RaisedTarget, CliError> {
         let facts = self.found.first().clone();
         if raising.bench.is_here() {
             let path = place::shown(&place::absolute(&self.path)?)?;
-            let step = step_on(HERE, path);
-            // A file that is the base is the control's file too.
-            if !raising.plan.steps.contains(&step) {
-                raising.plan.steps.push(step);
-            }
+            raising.make_once(step_on(HERE, path));
             let reach = file(self.path.clone(), &facts);
             return Ok(RaisedTarget::here(reach, facts));
         }
         let mut nodes = Vec::new();
-        for (node, facts) in raising.bench.load_nodes().iter().zip(self.found.all()) {
+        let machines = raising.bench.load_nodes().to_vec();
+        for (node, facts) in machines.iter().zip(self.found.all()) {
             // Nodes may share the file system.
             let path = format!("{}-{}", place::shown(&self.path)?, node.name);
             nodes.push(file(path.clone().into(), facts));
-            raising.plan.steps.push(step_on(&node.name, path));
+            raising.make_once(step_on(&node.name, path));
         }
         Ok(RaisedTarget::on_nodes(nodes, facts))
     }

@@ -18,14 +18,14 @@ mod unreal;
 
 pub use bench::{RaiseRequest, TargetBench};
 pub use device::DestroyConsent;
-pub use place::check_place;
+pub use place::{NEW_FILE, check_place};
 pub(crate) use place::{add_directory, directory_step, parent_of};
 pub use raised::RaisedTarget;
 pub use stack::StackTarget;
 
 use crate::request::{SpaceRequirements, WorkloadRequest};
 use plimsoll_console::failure::CliError;
-use plimsoll_core::plan::Plan;
+use plimsoll_core::plan::{Plan, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_lab::stacks::StackConfig;
 use std::fmt::Debug;
@@ -44,7 +44,7 @@ pub enum LoadOrigin {
 type TargetReader = fn(&str, LoadOrigin) -> Result<Option<Rc<dyn TargetKind>>, CliError>;
 
 /// The kinds, in the order in which their readers are asked: words before paths.
-const READERS: [TargetReader; 7] = [
+const READERS: &[TargetReader] = &[
     unreal::read,
     export::read,
     attached::read,
@@ -97,16 +97,6 @@ pub trait ResolvedTarget: Debug {
     /// Facts, where they are known before it is raised.
     fn facts(&self) -> Option<&TargetFacts> {
         None
-    }
-
-    /// As [`TargetKind::keeps_data`].
-    fn keeps_data(&self) -> bool {
-        true
-    }
-
-    /// Whether it is a stack.
-    fn is_stack(&self) -> bool {
-        false
     }
 
     /// Everything that raising it does, a line each.
@@ -187,6 +177,15 @@ pub struct TargetRaising<'a> {
     pub(crate) bench: &'a mut TargetBench,
     /// Steps that are carried out for all arms together.
     pub(crate) plan: &'a mut Plan,
+}
+
+impl TargetRaising<'_> {
+    /// Adds a step, unless it is there: a target that is the base is the control's, too.
+    pub(crate) fn make_once(&mut self, step: PlanStep) {
+        if !self.plan.steps.contains(&step) {
+            self.plan.steps.push(step);
+        }
+    }
 }
 
 impl TargetSurvey<'_> {

@@ -14,7 +14,7 @@ use plimsoll_machine::host::{facts, lustre};
 use std::path::{Path, PathBuf};
 
 /// Prefix of the path of a file that is to be made.
-pub(super) const NEW_FILE: &str = "file:";
+pub const NEW_FILE: &str = "file:";
 
 /// Names that are suggested for one that is not there, at most.
 const NEAR_MAX: usize = 3;

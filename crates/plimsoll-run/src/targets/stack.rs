@@ -73,10 +73,6 @@ impl TargetKind for StackTarget {
 }
 
 impl ResolvedTarget for StackTarget {
-    fn is_stack(&self) -> bool {
-        true
-    }
-
     fn intentions(&self, intent: &TargetIntent<'_>) -> Vec<String> {
         let mut lines = Vec::new();
         if !intent.is_control {

@@ -50,10 +50,6 @@ impl ResolvedTarget for UnrealTarget {
         &self.description
     }
 
-    fn keeps_data(&self) -> bool {
-        false
-    }
-
     fn intentions(&self, _intent: &TargetIntent<'_>) -> Vec<String> {
         Vec::new()
     }

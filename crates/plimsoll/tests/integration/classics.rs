@@ -9,8 +9,8 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, prepare};
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -19,10 +19,7 @@ static GO: AtomicBool = AtomicBool::new(false);
 fn play(words: &str) -> (Vec<PhaseResult>, Option<String>) {
     let directory = tempfile::tempdir().unwrap();
     let workload = plimsoll_classics::parse(words).unwrap();
-    let place = TargetLocation::Directory {
-        path: directory.path(),
-        direct_align: 0,
-    };
+    let place = OpenTarget::in_directory(directory.path(), 0).unwrap();
     let mut prepared = prepare(place, &workload, None, Seed(1), EngineChoice::Auto, &GO).unwrap();
     let options = RunOptions {
         length: Nanos::SECOND,

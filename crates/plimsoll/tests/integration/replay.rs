@@ -11,8 +11,8 @@ use plimsoll_core::model::{PackedGapPrecision, ReplayAddressSpace, WorkloadModel
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, SimDeviceSpec};
 use plimsoll_fit::TraceFitOptions;
 use plimsoll_trace::requests::{self, TraceSorter};
@@ -93,7 +93,7 @@ fn an_hour_is_played_without_drift() {
     let workload = Workload::Model(Box::new(exact));
     let go = AtomicBool::new(false);
     let mut prepared = plimsoll_engine::prepare(
-        TargetLocation::Sim(disk),
+        OpenTarget::Sim(disk),
         &workload,
         None,
         Seed(1),

@@ -13,8 +13,8 @@ use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::sim::SimDeviceModel as _;
 use plimsoll_engine::{EngineChoice, SimDeviceSpec};
 use plimsoll_fit::TraceFitOptions;
@@ -109,7 +109,7 @@ fn fitted(source: Source, seed: Seed) -> WorkloadModel {
 /// How many requests of a model are done on a device.
 fn done(model: &WorkloadModel, device: &str) -> f64 {
     let workload = Workload::Model(Box::new(model.clone()));
-    let place = TargetLocation::Sim(device.parse().unwrap());
+    let place = OpenTarget::Sim(device.parse().unwrap());
     let go = AtomicBool::new(false);
     let mut prepared =
         plimsoll_engine::prepare(place, &workload, None, Seed(1), EngineChoice::Auto, &go).unwrap();

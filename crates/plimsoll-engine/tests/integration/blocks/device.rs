@@ -12,11 +12,12 @@ use std::process::Command;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::DeviceIdentity;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::workload::blocks::{BlockIoMixEntry, BlockIoOpKind};
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::device_identity;
 use plimsoll_engine::{EngineChoice, prepare};
+use plimsoll_engine::{EngineError, OpenTarget};
 
 use super::{GO, MIB, blocks, group, ready};
 
@@ -58,13 +59,13 @@ impl Drop for Loop {
     }
 }
 
-fn place<'a>(path: &'a Path, identity: &'a DeviceIdentity) -> TargetLocation<'a> {
-    TargetLocation::Device {
-        path,
-        direct_align: 4096,
-        identity,
+fn open(path: &Path, identity: &DeviceIdentity) -> Result<OpenTarget, EngineError> {
+    OpenTarget::of(&NodeTarget::Device {
+        path: path.into(),
+        direct_align_bytes: 4096,
+        identity: identity.clone(),
         exclusive: true,
-    }
+    })
 }
 
 #[test]
@@ -89,20 +90,16 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     let part = group("data", |g| {
         (g.extent.bytes, g.mix, g.depth) = (MIB, mix(BlockIoOpKind::Write), 8);
     });
-    let mut prepared = ready(place(&device.device, &identity), &blocks(vec![part]));
+    let mut prepared = ready(
+        open(&device.device, &identity).unwrap(),
+        &blocks(vec![part]),
+    );
     assert!(!holds(0..4096), "a device that is only written was filled");
     let choice = EngineChoice::Auto;
     let reads = blocks(vec![group("data", |g| {
         (g.extent.bytes, g.mix, g.depth) = (bytes, mix(BlockIoOpKind::Read), 8);
     })]);
-    let second = prepare(
-        place(&device.device, &identity),
-        &reads,
-        None,
-        Seed(1),
-        choice,
-        &GO,
-    );
+    let second = open(&device.device, &identity);
     let error = second.unwrap_err().to_string();
     assert!(error.contains("in use"), "{error}");
     let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
@@ -112,19 +109,19 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     assert!(!outcome.generator.engine.contains("page cache"));
     prepared.remove().unwrap();
     // Reads do, all over what is read.
-    let mut prepared = ready(place(&device.device, &identity), &reads);
+    let mut prepared = ready(open(&device.device, &identity).unwrap(), &reads);
     let whole = usize::try_from(bytes).unwrap();
     assert!(holds(0..whole));
     let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     assert_eq!(outcome.unwrap().stats.0[&OpKind::Read].ops(), bytes / 4096);
     drop(prepared);
     let before = std::fs::read(device.image()).unwrap();
-    drop(ready(place(&device.device, &identity), &reads));
+    drop(ready(open(&device.device, &identity).unwrap(), &reads));
     let after = std::fs::read(device.image()).unwrap();
     assert!(before == after, "a device that holds data is used as it is");
     let too_large = blocks(vec![group("data", |g| g.extent.bytes = 2 * bytes)]);
     let refused = prepare(
-        place(&device.device, &identity),
+        open(&device.device, &identity).unwrap(),
         &too_large,
         None,
         Seed(1),
@@ -167,8 +164,8 @@ fn what_has_the_name_of_a_device_later_is_not_written_to() {
         g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Read, 4096)];
     })]);
     let prepare = || {
-        let place = place(&link, &identity);
-        prepare(place, &reads, None, Seed(1), EngineChoice::Auto, &GO)
+        let ground = open(&link, &identity)?;
+        prepare(ground, &reads, None, Seed(1), EngineChoice::Auto, &GO)
     };
     lead(&other.device);
     let error = prepare().unwrap_err().to_string();

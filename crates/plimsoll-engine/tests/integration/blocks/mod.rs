@@ -11,13 +11,14 @@ use plimsoll_core::event::TrialInterval;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::syncs::SyncKind;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
     ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup,
     BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoStopCondition, BlockIoWorkload,
 };
-use plimsoll_engine::TargetLocation;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::{EngineChoice, PreparedWorkload, SimQueueSpec, prepare};
 use plimsoll_engine::{RunOptions, RunResult};
 use rustix::fs::{CWD, FileType, Mode};
@@ -25,15 +26,12 @@ use rustix::fs::{CWD, FileType, Mode};
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) static GO: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn ready(place: TargetLocation<'_>, workload: &Workload) -> PreparedWorkload {
+pub(crate) fn ready(place: OpenTarget, workload: &Workload) -> PreparedWorkload {
     prepare(place, workload, None, Seed(1), EngineChoice::Auto, &GO).unwrap()
 }
 
-pub(crate) fn buffered(path: &Path) -> TargetLocation<'_> {
-    TargetLocation::Directory {
-        path,
-        direct_align: 0,
-    }
+pub(crate) fn buffered(path: &Path) -> OpenTarget {
+    OpenTarget::in_directory(path, 0).unwrap()
 }
 
 pub(crate) fn group(name: &str, change: impl FnOnce(&mut BlockIoGroup)) -> BlockIoGroup {
@@ -99,7 +97,7 @@ fn what_would_never_begin_or_never_end_is_refused_beforehand() {
         (twice, "two groups are called 'a'"),
     ] {
         let place = buffered(directory.path());
-        let checked = plimsoll_engine::check(place, &workload, &RunOptions::default());
+        let checked = plimsoll_engine::check(&place, &workload, &RunOptions::default());
         match checked {
             Ok(()) => assert_eq!(expect, ""),
             Err(error) => {
@@ -267,11 +265,12 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
     ] {
         let file = directory.path().join("one");
         let place = match expect {
-            "needs a directory" => TargetLocation::File {
-                path: &file,
-                direct_align: 0,
-            },
-            _ => place,
+            "needs a directory" => OpenTarget::of(&NodeTarget::File {
+                path: file,
+                direct_align_bytes: 0,
+            })
+            .unwrap(),
+            _ => place.clone(),
         };
         let prepared = prepare(place, &workload, None, Seed(1), EngineChoice::Auto, &GO);
         let error = prepared.unwrap_err().to_string();
@@ -300,10 +299,7 @@ fn workers_share_one_simulated_disk() {
     };
     // Eight in flight on four servers: 40 000 a second, whoever asks.
     let workload = blocks(vec![closed("a", 3), closed("b", 1)]);
-    let (outcome, _) = run(
-        &mut ready(TargetLocation::Sim(disk.into()), &workload),
-        &second,
-    );
+    let (outcome, _) = run(&mut ready(OpenTarget::Sim(disk.into()), &workload), &second);
     assert!(outcome.stats.ops().abs_diff(40_000) <= 8);
     let each: Vec<u64> = outcome.workers.iter().map(|worker| worker.ops).collect();
     assert!(
@@ -320,10 +316,7 @@ fn workers_share_one_simulated_disk() {
         open,
         group("closed", |g| g.work = BlockIoStopCondition::Time),
     ]);
-    let (outcome, _) = run(
-        &mut ready(TargetLocation::Sim(disk.into()), &workload),
-        &second,
-    );
+    let (outcome, _) = run(&mut ready(OpenTarget::Sim(disk.into()), &workload), &second);
     assert_eq!(ops(&outcome, OpKind::Write), 1_000);
     assert!(ops(&outcome, OpKind::Read).abs_diff(10_000) < 3);
     let response = outcome.stats.0[&OpKind::Write].response.mean_ns();
@@ -344,7 +337,7 @@ fn rates_on_the_null_engine_are_those_that_were_asked_for() {
             length: Nanos::SECOND,
             ..RunOptions::default()
         };
-        let (outcome, _) = run(&mut ready(TargetLocation::Null, &workload), &second);
+        let (outcome, _) = run(&mut ready(OpenTarget::Null, &workload), &second);
         // However busy the machine is: what is due is submitted late, or counted as not.
         let due = outcome.stats.ops() + outcome.generator.not_submitted;
         assert!(due.abs_diff(30_000) < 750, "{arrival:?}: {due}");

@@ -14,9 +14,9 @@ use plimsoll_core::workload::blocks::{
     BlockIoOpKind, BlockIoStopCondition, BlockIoWorkload,
 };
 use plimsoll_core::workload::series::{PhaseSeries, PhaseSpec, PhaseWorkload};
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
 use plimsoll_engine::SimQueueSpec;
-use plimsoll_engine::TargetLocation;
 
 use super::{GO, MIB, buffered, group, ready};
 
@@ -200,7 +200,7 @@ fn the_stonewall_counts_the_work_until_the_first_is_done() {
         ..phase("walled", both())
     };
     let workload = series(vec![walled, phase("free", both())]);
-    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
+    let mut prepared = ready(OpenTarget::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let counted = |phase: &PhaseResult| phase.workers.iter().map(|w| w.ops).collect::<Vec<_>>();
@@ -257,7 +257,7 @@ fn a_limit_ends_a_phase_and_not_the_series() {
     };
     let disk = SimQueueSpec::default();
     let workload = series(vec![limited, phase("pass", vec![group("data", |_| {})])]);
-    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
+    let mut prepared = ready(OpenTarget::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let wall = outcome.phases[0].wall;
@@ -278,7 +278,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
     for (stop_at, expect) in [(0, 1), (1, 1), (2, 1), (3, 2)] {
         let stop = AtomicBool::new(false);
         let mut told = 0;
-        let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
+        let mut prepared = ready(OpenTarget::Sim(disk.into()), &workload);
         let run = prepared.run(&RunOptions::default(), &stop, &mut |_| {
             stop.store(told >= stop_at, Ordering::Relaxed);
             told += 1;
@@ -287,7 +287,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
         assert!(outcome.interrupted, "{stop_at}");
         assert_eq!(outcome.phases.len(), expect, "{stop_at}");
     }
-    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
+    let mut prepared = ready(OpenTarget::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &AtomicBool::new(true), &mut |_| {});
     assert!(
         run.unwrap_err()
@@ -305,7 +305,7 @@ fn phases_start_when_all_are_ready_and_the_wait_is_in_no_phase() {
             phase("two", vec![group("a", work)]),
         ]
     };
-    let mut prepared = ready(TargetLocation::Null, &series(phases()));
+    let mut prepared = ready(OpenTarget::Null, &series(phases()));
     let options = RunOptions {
         length: Nanos(20_000_000),
         ..RunOptions::default()
@@ -327,7 +327,7 @@ fn phases_start_when_all_are_ready_and_the_wait_is_in_no_phase() {
         assert!(phase.wall < Nanos(150_000_000), "{:?}", phase.wall);
     }
     // Who is told that it will not start keeps what it measured.
-    let mut prepared = ready(TargetLocation::Null, &series(phases()));
+    let mut prepared = ready(OpenTarget::Null, &series(phases()));
     let mut next = |number| (number == 0).then_some(Nanos(0));
     let outcome = prepared.run_in_step(&options, &GO, &mut |_| {}, &mut next);
     let outcome = outcome.unwrap();

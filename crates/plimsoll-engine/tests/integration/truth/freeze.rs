@@ -17,8 +17,8 @@ use std::time::Duration;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{EngineChoice, prepare};
@@ -103,10 +103,7 @@ fn a_frozen_file_system_shows_in_the_99th_percentile_of_the_response() {
     let point = &mounted.point();
     // Only writes wait for a frozen file system.
     let workload = Workload::Model(Box::new(model(vec![cell(10, 0, 10_000)])));
-    let place = TargetLocation::Directory {
-        path: point,
-        direct_align: 4096,
-    };
+    let place = OpenTarget::in_directory(point, 4096).unwrap();
     let (stop, choice) = (AtomicBool::new(false), EngineChoice::Auto);
     let mut prepared = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap();
     let (outcome, frozen) = std::thread::scope(|scope| {

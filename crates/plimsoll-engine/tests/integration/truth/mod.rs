@@ -13,7 +13,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::FileOp;
-use plimsoll_engine::TargetLocation;
+use plimsoll_engine::OpenTarget;
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::drive::{DriverLimits, drive};
 use plimsoll_engine::recorder::SampleRecorder;
@@ -63,7 +63,7 @@ fn run(
     let stop = AtomicBool::new(false);
     let choice = EngineChoice::Auto;
     let mut prepared = prepare(
-        TargetLocation::Sim(disk.into()),
+        OpenTarget::Sim(disk.into()),
         workload,
         None,
         Seed(1),
@@ -295,11 +295,9 @@ fn the_generator_says_what_it_took() {
     let closed = random("closed", 1.0, |group| group.depth = 8);
     let open = Workload::Model(Box::new(model(vec![cell(1, 2_000, 0)])));
     for (workload, paces) in [(closed, false), (open, true)] {
-        for place in [
-            TargetLocation::Null,
-            TargetLocation::Sim(SimDeviceSpec::default()),
-        ] {
+        for place in [OpenTarget::Null, OpenTarget::Sim(SimDeviceSpec::default())] {
             let choice = EngineChoice::Auto;
+            let is_virtual = matches!(place, OpenTarget::Sim(_));
             let mut prepared = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap();
             let options = RunOptions {
                 length: Nanos(300 * MS),
@@ -311,7 +309,7 @@ fn the_generator_says_what_it_took() {
             // Those that were meant for the warm-up and ended behind it cost time, too.
             assert!(generator.ops >= outcome.stats.ops() && outcome.stats.ops() > 100);
             let own_ns = generator.outside_ns + generator.pacing_ns;
-            if matches!(place, TargetLocation::Sim(_)) {
+            if is_virtual {
                 assert_eq!(own_ns, 0, "virtual time stands still meanwhile");
             } else {
                 assert!(generator.outside_ns > 0);

@@ -47,7 +47,7 @@ pub(super) fn per_session(
         }
     };
     let what = || format!("find what {name} carries");
-    let places = [(located(target)?, name.to_owned())];
+    let places = [(located(target), name.to_owned())];
     ledger::write(&places, ledger, &options, &enough, &mut watch)
         .map_err(doing(CliExitCode::Failed, what()))?;
     let per_s = seen.per_s().filter(|rate| *rate > 0.0);

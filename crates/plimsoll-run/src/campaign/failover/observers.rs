@@ -10,7 +10,6 @@ use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::TargetLocation;
 use plimsoll_ledger as ledger;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,9 +163,9 @@ impl<'scope> ObserverRun<'scope> {
                 format!("check the lines on {}", self.name),
             )
         };
-        let place = TargetLocation::Directory {
-            path: directory,
-            direct_align: 0,
+        let place = NodeTarget::Directory {
+            path: directory.into(),
+            direct_align_bytes: 0,
         };
         let places = [(place, self.name.to_owned())];
         let check = ledger::check(&places, &[], ledger, AFTERWARDS, stop).map_err(failed())?;

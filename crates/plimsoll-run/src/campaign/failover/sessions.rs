@@ -105,7 +105,7 @@ impl<'scope> FailoverSessions<'scope> {
                 let mut seen = progress.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.take(steady_wall_clock(), done, expected);
             };
-            let places = [(located(target)?, called)];
+            let places = [(located(target), called)];
             ledger::write(&places, &path, &options, &ended, &mut tell)
                 .map_err(failed(CliExitCode::Failed))
         });
@@ -168,7 +168,7 @@ impl<'scope> FailoverSessions<'scope> {
             )
         };
         let check = |target: &NodeTarget| {
-            let places = [(located(target)?, self.name.clone())];
+            let places = [(located(target), self.name.clone())];
             ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(unchecked())
         };
         let mut check = match self.target {

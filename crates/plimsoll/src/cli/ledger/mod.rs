@@ -226,7 +226,7 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     let stop = context::stop_flag()?;
     let mut live = Live::new();
     let account = plimsoll_ledger::write(
-        &places(&targets)?,
+        &places(&targets),
         &args.ledger,
         &options,
         &stop,
@@ -357,8 +357,8 @@ fn check(args: &LedgerCheckArgs) -> CliResult {
         ..LedgerCheckOptions::default()
     };
     let account = plimsoll_ledger::check(
-        &places(&first)?,
-        &places(&second)?,
+        &places(&first),
+        &places(&second),
         &args.ledger,
         options,
         &stop,

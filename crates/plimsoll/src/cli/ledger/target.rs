@@ -3,12 +3,11 @@
 
 use super::file_error;
 use plimsoll_console::context;
-use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::failure::CliError;
 use plimsoll_core::target::NodeTarget;
-use plimsoll_engine::{NfsAddress, TargetLocation};
-use plimsoll_lab::stacks::StackConfig;
+use plimsoll_engine::NfsAddress;
 use plimsoll_machine::host::facts;
-use plimsoll_run::targets::{DestroyConsent, check_place, device};
+use plimsoll_run::targets::{self, DestroyConsent, LoadOrigin, NEW_FILE, check_place, device};
 use std::path::{Path, PathBuf};
 
 /// A target.
@@ -39,12 +38,10 @@ impl LedgerTargetSpec {
             };
             return Ok(LedgerTargetSpec { given, what });
         }
-        let path = PathBuf::from(text);
-        if !path.exists() && StackConfig::parse(text).is_ok() {
-            let why = format!(
-                "it is a stack, and a ledger needs a directory: name the one that `plimsoll stack up \
-                 '{text}'` prints; a file of that name is ./{text}"
-            );
+        let path = PathBuf::from(text.strip_prefix(NEW_FILE).unwrap_or(text));
+        if !path.exists()
+            && let Some(why) = is_no_path(text)
+        {
             return Err(file_error(&path, &why));
         }
         if facts::is_block_device(&path) {
@@ -107,6 +104,19 @@ impl LedgerTargetSpec {
     }
 }
 
+/// Why words that name no path are refused.
+fn is_no_path(text: &str) -> Option<String> {
+    let known = targets::read(text, LoadOrigin::Here).ok();
+    let known = known.filter(|_| !text.starts_with(NEW_FILE))?;
+    let why = match known.stack() {
+        Some(_) => format!(
+            "it is a stack, and a ledger needs a directory: name the one that `plimsoll stack up '{text}'` prints"
+        ),
+        None => "a ledger needs a directory, a file, a block device or an nfs:// address".into(),
+    };
+    Some(format!("{why}; a file of that name is ./{text}"))
+}
+
 fn of_device(path: PathBuf, consent: Option<&DestroyConsent>) -> Result<NodeTarget, CliError> {
     let host = context::host();
     let (found, identity) = match consent {
@@ -121,14 +131,9 @@ fn of_device(path: PathBuf, consent: Option<&DestroyConsent>) -> Result<NodeTarg
     })
 }
 
-/// Where the engine works, each with its name.
-pub(super) fn places(
-    targets: &[LedgerTargetSpec],
-) -> Result<Vec<(TargetLocation<'_>, String)>, CliError> {
-    let mut places = Vec::new();
-    for target in targets {
-        let place = TargetLocation::of(&target.what).map_err(failed(CliExitCode::Usage))?;
-        places.push((place, target.given.clone()));
-    }
-    Ok(places)
+/// How the engine reaches them, each with its name.
+pub(super) fn places(targets: &[LedgerTargetSpec]) -> Vec<(NodeTarget, String)> {
+    let each = targets.iter();
+    each.map(|target| (target.what.clone(), target.given.clone()))
+        .collect()
 }

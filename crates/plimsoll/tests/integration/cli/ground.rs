@@ -25,6 +25,17 @@ fn a_path_that_is_not_there_is_a_slip_and_no_new_file() {
     assert!(text(&output.stderr).contains("file:PATH"));
     let output = lab.run(&run(&["file:absent/x"]));
     assert!(text(&output.stderr).contains("no directory absent"));
+    // The control has the file of its base.
+    let plan = [
+        "compare",
+        "file:one",
+        "null",
+        "-w",
+        "randread,size=1m",
+        "--dry-run",
+    ];
+    let plan = text(&lab.run(&plan).stdout);
+    assert_eq!(plan.matches("make one").count(), 1, "{plan}");
     assert!(!Path::new(&slip).exists() && !lab.path("nothing-like-it").exists());
 }
 

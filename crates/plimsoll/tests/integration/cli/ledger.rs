@@ -41,6 +41,10 @@ fn what_was_acknowledged_is_there_and_what_was_damaged_is_named() {
     assert_eq!(account["bad"]["stale"], 0, "{account}");
     // Half of 20 a second of each session are writes, however slow the machine is.
     assert_eq!(account["writes"], 20, "{account}");
+    let file = ["ledger", "write", "file:made", "--ledger", "b.ledger"];
+    let (code, told) = code_of(&lab, &[&file[..], &SMALL].concat());
+    assert_eq!(code, Some(0), "{told}");
+    assert!(lab.path("made").is_file() && !lab.path("file:made").exists());
     let check = ["ledger", "check", &target, "--ledger", "a.ledger"];
     for _ in 0..2 {
         let (code, told) = code_of(&lab, &check);
@@ -275,8 +279,20 @@ fn mistakes_are_told_before_anything_is_written() {
             "it exists",
         ),
         (
-            vec!["ledger", "write", "null", "--ledger", "/no/b"],
+            vec!["ledger", "write", "new", "--ledger", "/no/b"],
             "no directory /no",
+        ),
+        (
+            vec!["ledger", "write", "sim", "--ledger", "b"],
+            "a file of that name is ./sim",
+        ),
+        (
+            vec!["ledger", "write", "nbd://h/x", "--ledger", "b"],
+            "needs a directory",
+        ),
+        (
+            vec!["ledger", "write", "raid1", "--ledger", "b"],
+            "it is a stack",
         ),
         (
             vec!["ledger", "check", &target, "--ledger", "there"],

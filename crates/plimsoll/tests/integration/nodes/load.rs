@@ -234,6 +234,20 @@ fn each_node_has_a_file_of_its_own() {
     check_sums(trial);
     assert!(trial.nodes.iter().all(|node| node.stats.ops() > 0));
     pair.check_nothing_left();
+    // The control has the files of its base.
+    let compare = [
+        "compare",
+        "-w",
+        "randwrite,size=4M",
+        &file,
+        "null",
+        "--blocks",
+        "1",
+    ];
+    let from = [&from[..5], &["-o", "both"]].concat();
+    let output = pair.run(&[&compare[..], &from, &length].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    pair.check_nothing_left();
 }
 
 #[test]
