@@ -28,7 +28,8 @@ const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 pub struct WorkloadRequest {
     /// Workload to play.
     pub workload: Workload,
-    /// `None`: to be found.
+    /// How much faster than recorded; `None`: the largest round factor that the slowest system should still
+    /// carry is to be found.
     pub scale: Option<f64>,
     /// Where it differs from what its text says, one sentence each.
     pub notes: Vec<String>,
@@ -36,6 +37,19 @@ pub struct WorkloadRequest {
     pub length: Option<Nanos>,
     /// The most that a search of a load line plays of it: so many times, for so long.
     pub most: Option<(f64, Nanos)>,
+}
+
+impl From<Workload> for WorkloadRequest {
+    /// The workload as it is, at its own rate.
+    fn from(workload: Workload) -> Self {
+        WorkloadRequest {
+            workload,
+            scale: Some(1.0),
+            notes: Vec::new(),
+            length: None,
+            most: None,
+        }
+    }
 }
 
 /// Every program that a workload starts, with its arguments.
@@ -126,7 +140,7 @@ impl SpaceRequirements {
                 units::size(*needed as f64 * ROOM),
                 units::size(*free as f64)
             ))
-            .hint("free some space, choose another target or a larger --size, or fit the model with a smaller --working-set")),
+            .hint("free some space, choose another target (or larger stacks: --size), or let the workload have less data: its settings, or --working-set of plimsoll fit")),
         }
     }
 }
@@ -137,13 +151,7 @@ mod tests {
 
     #[test]
     fn room_is_needed_for_one_data_file_and_every_tree() {
-        let asked = |name: &str| WorkloadRequest {
-            workload: plimsoll_classics::workload(name, &[]).unwrap(),
-            scale: None,
-            notes: Vec::new(),
-            length: None,
-            most: None,
-        };
+        let asked = |name: &str| plimsoll_classics::workload(name, &[]).unwrap().into();
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);
         assert!(data_bytes(&[asked("randread"), asked("varmail")]) > file);
@@ -168,13 +176,7 @@ mod tests {
         let mut blocks = BlockIoWorkload::random("own files", 0.0);
         blocks.groups[0].extent.shared = false;
         blocks.groups[0].extent.bytes = 1 << 30;
-        let mut asked = WorkloadRequest {
-            workload: Workload::Blocks(blocks),
-            scale: None,
-            notes: Vec::new(),
-            length: None,
-            most: None,
-        };
+        let mut asked = WorkloadRequest::from(Workload::Blocks(blocks));
         assert_eq!(data_bytes(std::slice::from_ref(&asked)), 1 << 30);
         asked.most = Some((50.0, Nanos::SECOND));
         assert_eq!(data_bytes(&[asked]), 50 << 30);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Workloads as people write them, and their meaning.
 
+use crate::request::WorkloadRequest;
 use crate::toml_file::control_character;
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
 use plimsoll_console::failure::CliError;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::PackedRequests;
-use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::commands::WorkloadCommand;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_machine::host::{Host as _, LocalHost, SearchPath, remedy_of};
@@ -20,84 +20,42 @@ const WORKLOAD_MAX_BYTES: u64 = 1 << 30;
 /// Most bytes of packed requests: some 400 million of them.
 const PACKED_MAX_BYTES: u64 = 1 << 30;
 
-/// A workload and the factor on its rates.
-#[derive(Debug, Clone)]
-pub struct WorkloadSpec {
-    /// Workload to play.
-    pub workload: Workload,
-    /// How much faster than recorded.
-    pub scale: RateScale,
-    /// Where it differs from what its text says, one sentence each.
-    pub notes: Vec<String>,
-    /// How long it asks to be run.
-    pub length: Option<Nanos>,
+/// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
+/// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
+/// (`fio:db.fio`), whose job is written anew.
+///
+/// # Errors
+/// When it is none of these, or cannot be read.
+pub fn workload(text: &str) -> Result<WorkloadRequest, CliError> {
+    workload_trusting(text, &[])
 }
 
-/// A workload made from words or a file.
-struct ParsedWorkload {
-    workload: Workload,
-    notes: Vec<String>,
-    length: Option<Nanos>,
-}
-
-impl From<Workload> for ParsedWorkload {
-    fn from(workload: Workload) -> Self {
-        ParsedWorkload {
-            workload,
-            notes: Vec::new(),
-            length: None,
+/// The same; job files that are among `trusted` are given to original programs as they are.
+///
+/// # Errors
+/// As [`workload`].
+pub fn workload_trusting(text: &str, trusted: &[PathBuf]) -> Result<WorkloadRequest, CliError> {
+    let (name, factor) = match text.rsplit_once('@') {
+        Some((name, factor)) if Path::new(name).is_file() || !text.contains([',', ' ', ':']) => {
+            (name, Some(factor))
         }
-    }
-}
-
-/// The factor on the rates of a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RateScale {
-    /// This factor.
-    Fixed(f64),
-    /// The largest round factor that the slowest system should still carry.
-    Auto,
-}
-
-impl WorkloadSpec {
-    /// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
-    /// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
-    /// (`fio:db.fio`), whose job is written anew.
-    pub fn parse(text: &str) -> Result<Self, CliError> {
-        Self::parse_trusting(text, &[])
-    }
-
-    /// The same; job files that are among `trusted` are given to original programs as they are.
-    pub fn parse_trusting(text: &str, trusted: &[PathBuf]) -> Result<Self, CliError> {
-        let (name, scale) = match text.rsplit_once('@') {
-            Some((name, factor))
-                if Path::new(name).is_file() || !text.contains([',', ' ', ':']) =>
-            {
-                (name, Some(parse_scale(text, factor)?))
-            }
-            _ => (text, None),
-        };
-        let ParsedWorkload {
-            workload,
-            notes,
-            length,
-        } = read_or_make(name, trusted)?;
-        if scale.is_some() && !matches!(workload, Workload::Model(_)) {
-            return Err(CliError::usage(format!(
-                "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
-            )));
-        }
-        Ok(WorkloadSpec {
-            workload,
-            scale: scale.unwrap_or(RateScale::Fixed(1.0)),
-            notes,
-            length,
-        })
+        _ => (text, None),
+    };
+    let scale = factor.map(|factor| parse_scale(text, factor)).transpose()?;
+    let request = read_or_make(name, trusted)?;
+    let Some(scale) = scale else {
+        return Ok(request);
+    };
+    match request.workload {
+        Workload::Model(_) => Ok(WorkloadRequest { scale, ..request }),
+        _ => Err(CliError::usage(format!(
+            "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
+        ))),
     }
 }
 
 /// A file is read, a program before a colon is run itself, anything else is known by name.
-fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<ParsedWorkload, CliError> {
+fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<WorkloadRequest, CliError> {
     let path = Path::new(name);
     if path.is_file() {
         return read_file(path);
@@ -121,14 +79,14 @@ fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<ParsedWorkload, CliEr
     if let Workload::Commands(commands) = &made {
         check_files(commands.prepare.iter())?;
     }
-    Ok(ParsedWorkload {
+    Ok(WorkloadRequest {
         notes: plimsoll_classics::notes(&made),
         ..made.into()
     })
 }
 
 /// Reads a file by the language of its ending, or else its content.
-fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
+fn read_file(path: &Path) -> Result<WorkloadRequest, CliError> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let about = |error: plimsoll_classics::ClassicsError| about(path, &within(&error));
@@ -141,7 +99,7 @@ fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     match ending {
         Some("fio") => {
             let job = fio::job(&stem, &text).map_err(about)?;
-            Ok(ParsedWorkload {
+            Ok(WorkloadRequest {
                 notes: job.notes,
                 ..job.workload.into()
             })
@@ -149,7 +107,7 @@ fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
         Some("f") => {
             let mut script = filebench::parse(&text).map_err(about)?;
             script.workload.rename(stem.into_owned());
-            Ok(ParsedWorkload {
+            Ok(WorkloadRequest {
                 length: script.length,
                 notes: script.notes,
                 ..script.workload.into()
@@ -246,12 +204,13 @@ fn programs_of(command: &WorkloadCommand) -> Vec<&str> {
     programs
 }
 
-fn parse_scale(text: &str, factor: &str) -> Result<RateScale, CliError> {
+/// A factor on the rates of a model; `None` where it is to be found.
+fn parse_scale(text: &str, factor: &str) -> Result<Option<f64>, CliError> {
     if factor == "auto" {
-        return Ok(RateScale::Auto);
+        return Ok(None);
     }
     match factor.parse::<f64>() {
-        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(RateScale::Fixed(value)),
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(Some(value)),
         _ => Err(CliError::invalid(format!(
             "invalid factor in '{text}': expected a number from 0.000001 to 1000000 after @, \
              or auto"

@@ -286,21 +286,6 @@ impl RunDiffDraft {
     }
 }
 
-/// The later mean ÷ the earlier one, of values of which some may be 0 (a second in which nothing moved), so
-/// that their logarithms are of no use: the delta method on the logarithm of each mean. `None` below two
-/// values on either side, or where a mean is not positive.
-#[must_use]
-pub fn mean_ratio(before: &[f64], after: &[f64], confidence: f64) -> Option<RatioEstimate> {
-    let scaled = |values: &[f64]| -> Option<Vec<f64>> {
-        let middle = mean(values);
-        // With the mean at its own logarithm, and deviations relative to it.
-        let shift = middle.ln() - 1.0;
-        is_usable(middle).then(|| values.iter().map(|v| v / middle + shift).collect())
-    };
-    let welch = WelchContrast::of(&scaled(before)?, &scaled(after)?)?;
-    Some(welch.ratio(confidence))
-}
-
 /// Two means of unpaired values (Welch, 1947).
 struct WelchContrast {
     mean: f64,
@@ -380,18 +365,5 @@ mod tests {
         assert!(WelchContrast::of(&[1.0], &[2.0, 3.0]).is_none());
         let same = WelchContrast::of(&[1.0, 1.0], &[1.0, 1.0]).unwrap();
         assert!((same.p_value(0.0) - 1.0).abs() < 1e-12 && same.within_p_value(0.05) < 1e-12);
-    }
-
-    #[test]
-    fn a_ratio_of_means_by_hand() {
-        // Means 2 and 4; relative errors 1/sqrt(12) each, so 0.408 together at 4 degrees of freedom.
-        let ratio = mean_ratio(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0], 0.95).unwrap();
-        assert!((ratio.estimate - 2.0).abs() < 1e-12);
-        let half = student::two_sided(0.95, 4) * (1.0f64 / 6.0).sqrt();
-        assert!((ratio.high - 2.0 * half.exp()).abs() < 1e-9, "{ratio:?}");
-        assert!((ratio.low * ratio.high - 4.0).abs() < 1e-9, "{ratio:?}");
-        assert!(mean_ratio(&[0.0, 2.0], &[1.0, 1.0], 0.95).is_some());
-        assert!(mean_ratio(&[0.0, 0.0], &[1.0, 1.0], 0.95).is_none());
-        assert!(mean_ratio(&[1.0], &[1.0, 1.0], 0.95).is_none());
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{ArrivalProcess, BlockIoPacing};
-use plimsoll_run::spec::{RateScale, WorkloadSpec};
+use plimsoll_run::spec;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,9 +80,11 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) fn main(args: &ExportArgs) -> CliResult {
-    let spec = WorkloadSpec::parse(&args.workload)?;
-    let change = change(args, factor(&spec)?);
-    let workload = match spec.workload {
+    let asked = spec::workload(&args.workload)?;
+    let no_factor = "export with the factor auto: only a run can find it; give a number";
+    let factor = asked.scale.ok_or_else(|| CliError::usage(no_factor))?;
+    let change = change(args, factor);
+    let workload = match asked.workload {
         Workload::Model(model) => Workload::Model(Box::new(changed(*model, &change, &args.to)?)),
         _ if !change.is_none() => {
             return Err(CliError::usage(format!(
@@ -190,16 +192,6 @@ fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
         terminal::print_json(&serde_json::json!({ "file": path, "fidelity": model.fidelity }));
     }
     super::model_file::end(&model, path)
-}
-
-/// The workload with the rates of a model multiplied by the factor that was given.
-fn factor(spec: &WorkloadSpec) -> Result<f64, CliError> {
-    match spec.scale {
-        RateScale::Fixed(factor) => Ok(factor),
-        RateScale::Auto => Err(CliError::usage(
-            "export with the factor auto: only a run can find it; give a number",
-        )),
-    }
 }
 
 fn trace(workload: &Workload, args: &ExportArgs) -> Result<Vec<TraceAccess>, CliError> {

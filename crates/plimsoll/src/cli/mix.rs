@@ -8,7 +8,7 @@ use plimsoll_core::model::{ModelMixMember, ModelMixReplay, WorkloadModel};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
-use plimsoll_run::spec::{RateScale, WorkloadSpec};
+use plimsoll_run::spec;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -83,16 +83,13 @@ pub(super) fn main(args: &MixArgs) -> CliResult {
 }
 
 fn member(text: &str) -> Result<(WorkloadModel, f64), CliError> {
-    let spec = WorkloadSpec::parse(text)?;
-    let scale = match spec.scale {
-        RateScale::Fixed(scale) => scale,
-        RateScale::Auto => {
-            return Err(CliError::usage(format!(
-                "mix {text} with the factor auto: only a run can find it; give a number"
-            )));
-        }
-    };
-    match spec.workload {
+    let asked = spec::workload(text)?;
+    let scale = asked.scale.ok_or_else(|| {
+        CliError::usage(format!(
+            "mix {text} with the factor auto: only a run can find it; give a number"
+        ))
+    })?;
+    match asked.workload {
         Workload::Model(model) => Ok((*model, scale)),
         _ => Err(CliError::usage(format!(
             "mix {text}: only models made by plimsoll fit can be mixed"

@@ -7,20 +7,20 @@ use plimsoll_console::terminal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{TracedOp, WorkerId};
-use plimsoll_run::spec::WorkloadSpec;
+use plimsoll_run::spec;
 use std::fmt::Write;
 use std::process::ExitCode;
 
 /// Prints the first `count` operations of one worker.
 pub(super) fn print(text: &str, who: WorkerId, seed: Seed, count: u32, json: bool) -> CliResult {
-    let spec = WorkloadSpec::parse(text)?;
-    for note in &spec.notes {
+    let asked = spec::workload(text)?;
+    for note in &asked.notes {
         terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
-    let traced = plimsoll_engine::trace_worker(&spec.workload, who, seed, count)
+    let traced = plimsoll_engine::trace_worker(&asked.workload, who, seed, count)
         .map_err(failed(CliExitCode::Usage))?;
-    let phases = phases(&spec.workload);
+    let phases = phases(&asked.workload);
     if json {
         let all: Vec<serde_json::Value> = traced.iter().map(|op| as_json(op, &phases)).collect();
         terminal::print_json(&serde_json::Value::from(all));
@@ -33,12 +33,12 @@ pub(super) fn print(text: &str, who: WorkerId, seed: Seed, count: u32, json: boo
 
 /// Prints when the first `count` operations were meant to start, and when they were issued.
 pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> CliResult {
-    let spec = WorkloadSpec::parse(text)?;
-    for note in &spec.notes {
+    let asked = spec::workload(text)?;
+    for note in &asked.notes {
         terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
-    let issues = plimsoll_engine::trace_issues(&spec.workload, seed, count)
+    let issues = plimsoll_engine::trace_issues(&asked.workload, seed, count)
         .map_err(failed(CliExitCode::Usage))?;
     let times = issues
         .iter()

@@ -14,7 +14,7 @@ use plimsoll_engine::DataCheck;
 use plimsoll_run::campaign;
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::request::{WorkloadRequest, commands_of};
-use plimsoll_run::spec::{RateScale, WorkloadSpec};
+use plimsoll_run::spec;
 use plimsoll_run::targets::TargetKind;
 use std::rc::Rc;
 
@@ -41,7 +41,8 @@ pub(super) fn requests(
             .check(file, &starts, attempt.dry_run || attempt.save.is_some())?;
     }
     if all.is_empty() {
-        all.push(sessions_alone());
+        // Only the sessions that feel a fault run.
+        all.push(Workload::idle("sessions").into());
     }
     for one in &mut all {
         one.most = goal.map(|goal| (goal.largest, goal.sustained));
@@ -74,17 +75,6 @@ pub(super) fn check_asked(job: &CampaignMeasurement<'_>) -> Result<(), CliError>
         check_verifiable(&job.targets, asked)?;
     }
     Ok(())
-}
-
-/// Request without a workload: only the sessions that feel a fault run.
-fn sessions_alone() -> WorkloadRequest {
-    WorkloadRequest {
-        workload: Workload::idle("sessions"),
-        scale: Some(1.0),
-        notes: Vec::new(),
-        length: None,
-        most: None,
-    }
 }
 
 /// Data to be verified must be stamped, and kept somewhere.
@@ -160,17 +150,10 @@ pub(in super::super) fn asked(
     length: Option<Nanos>,
     trust: &TrustArgs,
 ) -> Result<WorkloadRequest, CliError> {
-    let spec = WorkloadSpec::parse_trusting(text, trust.paths())?;
-    let scale = match spec.scale {
-        RateScale::Fixed(scale) => Some(scale),
-        RateScale::Auto => None,
-    };
+    let read = spec::workload_trusting(text, trust.paths())?;
     Ok(WorkloadRequest {
-        workload: spec.workload,
-        scale,
-        notes: spec.notes,
-        length: length.or(spec.length),
-        most: None,
+        length: length.or(read.length),
+        ..read
     })
 }
 

@@ -12,7 +12,7 @@ use plimsoll_core::model::{FidelityReport, WorkloadModel};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_fit::{FidelityLoad, FidelityReference, RecordingSelection};
-use plimsoll_run::spec::WorkloadSpec;
+use plimsoll_run::spec;
 use plimsoll_trace::OpenRecording;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -126,7 +126,7 @@ fn model(args: &VerifyArgs, against: &Path) -> CliResult {
         ));
     }
     let shown = args.load.display().to_string();
-    let workload = WorkloadSpec::parse(&shown)?.workload;
+    let workload = spec::workload(&shown)?.workload;
     let Workload::Model(mut model) = workload else {
         return Err(CliError::usage(format!(
             "verify {shown}: only models and job files of fio define a rate"

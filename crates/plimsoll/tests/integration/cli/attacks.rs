@@ -8,7 +8,7 @@ use plimsoll_core::mapping::MappingFile;
 use plimsoll_lab::stacks::StackConfig;
 use plimsoll_run::campaign_file::CampaignFile;
 use plimsoll_run::experiment_file;
-use plimsoll_run::spec::WorkloadSpec;
+use plimsoll_run::spec;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -123,7 +123,7 @@ const KINDS: [FileKind; 7] = [
             lab.run(&["new", "workload", "whole.toml"]);
             std::fs::read_to_string(lab.path("whole.toml")).unwrap()
         },
-        reads: |path| WorkloadSpec::parse(&path.display().to_string()).is_ok(),
+        reads: |path| spec::workload(&path.display().to_string()).is_ok(),
         used: |file| words("run FILE null --for 100ms --warmup 0s --no-record", file),
         granted: &[],
     },
