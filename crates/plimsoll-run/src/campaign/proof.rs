@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The proof that precedes every measurement: concurrent writes come back as they were written.
 
-use super::{ArmSet, CampaignOptions};
+use super::ArmSet;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::RunWarning;
+use plimsoll_core::rng::Seed;
 use plimsoll_lab::proofs::{self, SelfTestDepth, SelfTestResult, SelfTestStatus};
 use plimsoll_machine::host::HostResolver as _;
 use std::sync::atomic::AtomicBool;
@@ -16,13 +17,13 @@ use std::sync::atomic::AtomicBool;
 pub fn prove(
     arms: &ArmSet,
     id: &str,
-    settings: &CampaignOptions,
+    seed: Seed,
     depth: SelfTestDepth,
     stop: &AtomicBool,
 ) -> Result<Vec<(String, Vec<SelfTestResult>)>, CliError> {
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
-        let seed = settings.seed.derive(&format!("verify {id} {name}"), 0);
+        let seed = seed.derive(&format!("verify {id} {name}"), 0);
         arms.load().prove(name, target.reach(), seed, stop)?;
         let Some(stack) = target.stack.as_ref().filter(|_| target.here.is_some()) else {
             continue;

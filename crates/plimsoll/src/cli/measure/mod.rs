@@ -36,9 +36,7 @@ use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadE
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
-use plimsoll_core::units::Nanos;
 use plimsoll_core::written::{WrittenSeed, WrittenTime};
-use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
@@ -343,33 +341,6 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
     })
 }
 
-/// Settings for self-tests alone, of which only the seed matters.
-pub(super) fn proof_settings(id: &str) -> CampaignOptions {
-    let seed = Seed(0).derive(id, 0);
-    CampaignOptions {
-        client_cpus: Vec::new(),
-        inject: Vec::new(),
-        conditions: Vec::new(),
-        load_line: None,
-        settle: true,
-        budget: None,
-        seed,
-        stamp_seed: seed,
-        policy: VerdictPolicy::default(),
-        blocks: 1,
-        length: None,
-        warmup: Some(Nanos(0)),
-        design: None,
-        conditioning: ConditioningGoal::default(),
-        bytes: None,
-        whole: false,
-        verify: true,
-        data_check: DataCheck::Off,
-        engine: EngineChoice::Auto,
-        record: false,
-    }
-}
-
 /// The manifest of what is about to be done.
 fn planned(
     job: &CampaignMeasurement<'_>,
@@ -407,7 +378,7 @@ fn play(
         notes.extend(campaign::busy_now());
     }
     if settings.verify {
-        let proved = campaign::prove(arms, id, settings, SelfTestDepth::Quick, stop)?;
+        let proved = campaign::prove(arms, id, settings.seed, SelfTestDepth::Quick, stop)?;
         campaign::refuse_failed(&proved)?;
         notes.extend(campaign::unseen(&proved));
     }

@@ -2,11 +2,11 @@
 //! `plimsoll stack check`: everything that must be seen of a stack before it is trusted.
 
 use super::StackOptionArgs;
-use crate::cli::measure::proof_settings;
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_console::terminal;
+use plimsoll_core::rng::Seed;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus};
 use plimsoll_run::campaign::{self, ArmRequest, ClientLoadGenerators};
 use plimsoll_run::targets::{DestroyConsent, RaiseRequest, StackTarget, TargetBench, TargetKind};
@@ -38,6 +38,7 @@ pub(super) fn main(args: &StackCheckArgs) -> CliResult {
         .collect();
     let state = context::state_dir()?;
     let id = run_id::run_id();
+    let seed = Seed(0).derive(&id, 0);
     let options = args.shape.options(&state)?;
     let mut bench = TargetBench::new(context::nodes(), options);
     let consent = DestroyConsent::default();
@@ -64,7 +65,7 @@ pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     };
     let proved = arms
         .raise(&mut bench, &request)
-        .and_then(|arms| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
+        .and_then(|arms| campaign::prove(&arms, &id, seed, depth, &stop));
     let left = bench.lower(&state);
     let proved = proved?;
     if args.json {
