@@ -6,12 +6,15 @@
 //! an option: values stand behind `--option=`, names behind `--`. Consent to overwrite a device cannot be
 //! given.
 
+mod misread;
+
 use crate::catalogue::ServerCatalogue;
 use crate::error::{FormMistake, RequestError};
 use plimsoll_core::campaign::{CampaignSpec, CampaignStacks};
 use plimsoll_core::text::printable;
 use plimsoll_core::written::WrittenTime;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,19 +29,11 @@ const CAMPAIGN_MAX: usize = 48 << 10;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunForm {
-    campaign: CampaignSpec,
+    /// A campaign, with the keys of its files.
+    campaign: Value,
     /// Time after which nothing more begins.
     #[serde(default)]
-    budget: Option<WrittenTime>,
-}
-
-impl From<CampaignSpec> for RunForm {
-    fn from(campaign: CampaignSpec) -> RunForm {
-        RunForm {
-            campaign,
-            budget: None,
-        }
-    }
+    budget: Value,
 }
 
 /// A stack that is asked for.
@@ -164,8 +159,7 @@ fn is_measure(text: &str) -> bool {
 }
 
 impl RunForm {
-    /// Arguments of a run that is recorded into `folder`, and its campaign, which it reads from standard
-    /// input: the one that was checked.
+    /// As [`campaign_args`], with the mistakes in the form of values beside those of the rules.
     ///
     /// # Errors
     /// With all mistakes, each with its key.
@@ -174,23 +168,48 @@ impl RunForm {
         folder: &Path,
         offered: &ServerCatalogue,
     ) -> Result<(Vec<String>, String), RequestError> {
-        check_campaign(&self.campaign, offered)?;
-        let text = toml::to_string(&self.campaign).map_err(RequestError::failed)?;
-        if text.len() > CAMPAIGN_MAX {
-            let failure = format!("the campaign has more than {CAMPAIGN_MAX} bytes");
-            return Err(RequestError::invalid(failure));
-        }
-        let mut args = vec!["run".to_owned(), format!("--output={}", folder.display())];
-        args.extend(self.budget.map(|budget| format!("--budget={budget}")));
-        args.extend(offered.trust());
-        args.extend(["--trust=-", "--", "-"].map(String::from));
-        Ok((args, text))
+        let (spec, mut mistakes) = misread::read(&self.campaign);
+        let budget = Option::<WrittenTime>::deserialize(&self.budget);
+        let budget = budget.map_err(|error| mistakes.push(misread::mistake("budget", &error)));
+        let Some(spec) = spec else {
+            return Err(refused_form(mistakes, None));
+        };
+        check_campaign(&spec, offered, mistakes)?;
+        campaign_args(&spec, budget.unwrap_or_default(), folder, offered)
     }
 }
 
-/// Refuses a campaign that a form could not ask for: a run folder may be somebody else's, and must not choose
-/// what is started.
-fn check_campaign(spec: &CampaignSpec, offered: &ServerCatalogue) -> Result<(), RequestError> {
+/// Arguments of a run that is recorded into `folder`, and its campaign, which it reads from standard
+/// input: the one that was checked.
+///
+/// # Errors
+/// With all mistakes, each with its key.
+pub(crate) fn campaign_args(
+    spec: &CampaignSpec,
+    budget: Option<WrittenTime>,
+    folder: &Path,
+    offered: &ServerCatalogue,
+) -> Result<(Vec<String>, String), RequestError> {
+    check_campaign(spec, offered, Vec::new())?;
+    let text = toml::to_string(spec).map_err(RequestError::failed)?;
+    if text.len() > CAMPAIGN_MAX {
+        let failure = format!("the campaign has more than {CAMPAIGN_MAX} bytes");
+        return Err(RequestError::invalid(failure));
+    }
+    let mut args = vec!["run".to_owned(), format!("--output={}", folder.display())];
+    args.extend(budget.map(|budget| format!("--budget={budget}")));
+    args.extend(offered.trust());
+    args.extend(["--trust=-", "--", "-"].map(String::from));
+    Ok((args, text))
+}
+
+/// Refuses a campaign that a form could not ask for, or in which there were mistakes already: a run folder
+/// may be somebody else's, and must not choose what is started.
+fn check_campaign(
+    spec: &CampaignSpec,
+    offered: &ServerCatalogue,
+    mut mistakes: Vec<FormMistake>,
+) -> Result<(), RequestError> {
     let here = std::env::current_dir().ok();
     let elsewhere = |directory: &String| here.as_deref() != Some(Path::new(directory));
     let is_beyond = [
@@ -205,59 +224,55 @@ fn check_campaign(spec: &CampaignSpec, offered: &ServerCatalogue) -> Result<(), 
             "the campaign has clients, stacks, a directory or more systems than a form may ask for";
         return Err(RequestError::invalid(text));
     }
-    let mut mistakes = FormMistakes::default();
+    let mut hint = None;
+    let mut note = |at: String, checked: Result<(), RequestError>| {
+        if let Err(error) = checked {
+            hint = hint.take().or(error.hint);
+            mistakes.push(FormMistake {
+                at,
+                text: error.text,
+            });
+        }
+    };
     let problems = spec.problems();
     for problem in &problems {
         let text = problem.words(&|key| key.to_owned());
-        mistakes.note(&problem.at, Err(RequestError::invalid(text)));
+        note(problem.at.clone(), Err(RequestError::invalid(text)));
     }
-    // Only of what is well formed are there not too many.
-    if problems.is_empty() {
-        for (at, target) in spec.target.iter().enumerate() {
-            let mut texts = target.texts().into_iter();
-            let checked = texts.try_for_each(|text| check_target(&text, offered));
-            mistakes.note(&format!("target[{at}]"), checked);
-        }
-        for (at, workload) in spec.workload.iter().enumerate() {
-            let checked = workload
-                .texts()
-                .iter()
-                .try_for_each(|text| check_workload(text, offered));
-            mistakes.note(&format!("workload[{at}]"), checked);
-        }
+    for (at, target) in spec.target.iter().enumerate() {
+        // Lists of settings may make too many of one, which the rules refuse.
+        let mut texts = match problems.is_empty() {
+            true => target.texts().into_iter(),
+            false => vec![target.target.clone()].into_iter(),
+        };
+        let checked = texts.try_for_each(|text| check_target(&text, offered));
+        note(format!("target[{at}]"), checked);
     }
-    mistakes.refuse()
+    for (at, workload) in spec.workload.iter().enumerate() {
+        let texts = match problems.is_empty() {
+            true => workload.texts(),
+            false => vec![workload.workload.clone()],
+        };
+        let checked = texts
+            .iter()
+            .try_for_each(|text| check_workload(text, offered));
+        note(format!("workload[{at}]"), checked);
+    }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(refused_form(mistakes, hint)),
+    }
 }
 
-/// Mistakes of a form, each with the key of its field.
-#[derive(Default)]
-struct FormMistakes {
-    found: Vec<FormMistake>,
-    hint: Option<String>,
-}
-
-impl FormMistakes {
-    fn note(&mut self, at: &str, checked: Result<(), RequestError>) {
-        if let Err(error) = checked {
-            self.hint = self.hint.take().or(error.hint);
-            let (at, text) = (at.to_owned(), error.text);
-            self.found.push(FormMistake { at, text });
-        }
-    }
-
-    fn refuse(self) -> Result<(), RequestError> {
-        let Some(first) = self.found.first() else {
-            return Ok(());
-        };
-        let text = match self.found.len() {
-            1 => first.text.clone(),
-            n => format!("{n} mistakes, the first: {}", first.text),
-        };
-        Err(RequestError {
-            hint: self.hint,
-            mistakes: self.found,
-            ..RequestError::invalid(text)
-        })
+fn refused_form(mistakes: Vec<FormMistake>, hint: Option<String>) -> RequestError {
+    let text = match &mistakes[..] {
+        [one] => one.text.clone(),
+        several => format!("{} mistakes: see the fields", several.len()),
+    };
+    RequestError {
+        hint,
+        mistakes,
+        ..RequestError::invalid(text)
     }
 }
 

@@ -260,6 +260,7 @@ function given(texts: readonly string[]): string[] {
 
 /** Mistake in the field of this key, or in a part of it. */
 function mistakeAt(key: string, refused: ServerError | undefined): string | undefined {
-  const isIt = (at: string): boolean => at === key || at.startsWith(`${key}[`) || at.startsWith(`${key}.`);
+  const isIt = (at: string): boolean =>
+    at === key || at.startsWith(`${key}[`) || at.startsWith(`${key}.`) || (at !== "" && key.startsWith(`${at}.`));
   return refused?.mistakes.find((mistake) => isIt(mistake.at))?.text;
 }
