@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forms become these arguments, and no others.
 
+#[path = "../../../plimsoll-core/src/campaign/check/tests/mistakes.rs"]
+mod mistakes;
+
 use super::*;
 use crate::catalogue::{FaultOffer, LayerOffer, StackOffer, WorkloadOffer};
 use plimsoll_core::campaign::{CampaignClients, CampaignParameter, CampaignSetting};
@@ -140,6 +143,32 @@ fn all_mistakes_of_a_form_are_told_each_with_its_key() {
         let is_it = |line: &&String| line.starts_with(&format!("{at}: ")) && line.contains(text);
         assert!(told.iter().find(is_it).is_some(), "{at}, {text}: {told:#?}");
     }
+}
+
+/// The mistakes that are planted in files.
+#[test]
+fn a_mistake_of_a_file_is_one_of_a_form() {
+    let (mut by_key, mut beyond) = (0, 0);
+    for (head, tables, key) in mistakes::MISTAKES {
+        let about = format!("{head} {tables}");
+        // JSON has no such numbers.
+        if about.contains("nan") || about.contains("inf\n") || about.ends_with("inf") {
+            continue;
+        }
+        let text = mistakes::campaign_text(head, tables);
+        let campaign: Value = toml::from_str(&text).unwrap();
+        let refused = run(json!({ "campaign": campaign })).unwrap_err();
+        match refused.mistakes.is_empty() {
+            // Clients and builds are asked for on no page.
+            true => beyond += 1,
+            false => {
+                let is_told = refused.mistakes.iter().any(|one| one.at == *key);
+                assert!(is_told, "{about}, {key}: {refused:?}");
+                by_key += 1;
+            }
+        }
+    }
+    assert!(by_key >= 60 && beyond < 10, "{by_key} {beyond}");
 }
 
 #[test]
