@@ -15,6 +15,10 @@ use crate::host::{HostTimeSource, all_processes, is_ended};
 /// milliseconds; whoever holds it longer is undoing or using the same journal.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(2);
 
+/// The same where none but such a process has it: it may need long where others use the disk and the
+/// processors.
+const LEFT_OVER_WAIT: Duration = Duration::from_secs(30);
+
 /// Time between two attempts.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -23,9 +27,17 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A process the owner had just forked when it was killed shares the lock until it becomes another
 /// program. So having the lock also proves that every process of the owner carries its mark by
 /// now: waiting for it is what makes undoing complete after a kill at any moment.
-pub(super) fn exclusive(file: &File, clock: &dyn HostTimeSource, patience: Duration) -> bool {
+pub(super) fn exclusive(
+    file: &File,
+    path: &Path,
+    clock: &dyn HostTimeSource,
+    patience: Duration,
+) -> bool {
     let operation = FlockOperation::NonBlockingLockExclusive;
     within(file, operation, clock, patience)
+        || (patience > Duration::ZERO
+            && is_left_over(path)
+            && within(file, operation, clock, LEFT_OVER_WAIT))
 }
 
 fn within(
@@ -82,6 +94,12 @@ pub(crate) fn holder(path: &Path) -> Option<u32> {
 pub(super) fn is_of_the_killed(path: &Path) -> bool {
     let mut holders = holders(path).peekable();
     holders.peek().is_some() && holders.all(|(process, _)| is_ended(process))
+}
+
+/// Whether a file is locked by none that is at work: by nobody any more, or by processes that a killed one
+/// had just forked.
+fn is_left_over(path: &Path) -> bool {
+    !is_of_the_killed(path) && holders(path).all(|(_, taken_by)| is_ended(taken_by))
 }
 
 /// Processes that have a file locked, each with the one that took the lock.

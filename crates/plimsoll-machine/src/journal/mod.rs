@@ -163,7 +163,7 @@ impl Journal {
         let (mut file, early) = open_file(path)?;
         let owner = early.worker().pid;
         let in_use = |pid| in_use(&early, path, pid);
-        let is_ours = lock::exclusive(&file, clock, patience(&early))
+        let is_ours = lock::exclusive(&file, path, clock, patience(&early))
             || (lock::is_of_the_killed(path) && lock::beside_the_killed(&file));
         if !is_ours {
             let holder = lock::holder(path);
@@ -184,7 +184,7 @@ impl Journal {
         patience: Duration,
     ) -> Result<Journal, JournalError> {
         let (mut file, early) = open_file(path)?;
-        if !lock::exclusive(&file, clock, patience) {
+        if !lock::exclusive(&file, path, clock, patience) {
             return Err(JournalError::InUse {
                 kind: early.header.kind,
                 path: path.into(),

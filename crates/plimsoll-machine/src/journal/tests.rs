@@ -339,6 +339,32 @@ fn an_owner_that_gets_to_work_again_while_waiting_is_respected() {
     assert!(matches!(error, JournalError::InUse { .. }), "{error}");
 }
 
+/// A process that a killed owner had just forked has its lock until it becomes another program, which takes
+/// long on a busy machine.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process that has a lock of one that has ended"
+)]
+fn the_lock_of_what_a_killed_one_had_forked_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = header(stack());
+    first.owner = dead_owner();
+    let journal = Journal::create(&StateDir::new(dir.path()), first).unwrap();
+    let path = journal.path().to_path_buf();
+    drop(journal);
+    // flock has ended by then, and sleep has its lock.
+    let script = "exec 9<>\"$1\"; flock 9; sleep 4 >/dev/null & exit 0";
+    let status = std::process::Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(&path)
+        .status();
+    assert!(status.unwrap().success());
+    let clock = SystemClock::new();
+    Journal::open(&path, &clock).unwrap();
+    assert!(clock.now() > lock::LOCK_WAIT);
+}
+
 #[test]
 fn what_is_held_is_not_opened_and_the_holder_is_named() {
     let dir = tempfile::tempdir().unwrap();
