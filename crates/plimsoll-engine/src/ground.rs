@@ -70,8 +70,8 @@ impl OpenTarget {
     /// it, lives.
     ///
     /// # Errors
-    /// When it cannot be opened, the device is another one or somebody else uses it, or words mean no
-    /// simulated device.
+    /// When the target cannot be opened, the device is another one or in use, or the words name no simulated
+    /// device.
     pub fn of(target: &NodeTarget) -> Result<Self, EngineError> {
         let meant = |error: &dyn std::fmt::Display| EngineError::Workload(error.to_string());
         match target {

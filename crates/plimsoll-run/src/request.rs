@@ -14,7 +14,7 @@ use plimsoll_core::workload::blocks::{
 use plimsoll_core::workload::commands::WorkloadCommand;
 use std::collections::BTreeMap;
 
-/// Length of the measured part when nobody says: long enough for some thousand operations.
+/// Default length of the measured part: long enough for some thousand operations.
 pub(crate) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 /// Room a target must have besides the data, as a factor: file systems need some for themselves.

@@ -22,7 +22,7 @@ use std::path::Path;
 const WORDS_MAX: usize = 32;
 const WORD_MAX: usize = 512;
 
-/// Most bytes of a campaign: the program reads it from a pipe, which takes as much at once.
+/// Most bytes of a campaign.
 const CAMPAIGN_MAX: usize = 48 << 10;
 
 /// A run that is asked for.
@@ -159,7 +159,8 @@ fn is_measure(text: &str) -> bool {
 }
 
 impl RunForm {
-    /// As [`campaign_args`], with the mistakes in the form of values beside those of the rules.
+    /// Arguments of a run that is recorded into `folder`, and its campaign, which it reads from standard
+    /// input.
     ///
     /// # Errors
     /// With all mistakes, each with its key.
@@ -175,22 +176,29 @@ impl RunForm {
             return Err(refused_form(mistakes, None));
         };
         check_campaign(&spec, offered, mistakes)?;
-        campaign_args(&spec, budget.unwrap_or_default(), folder, offered)
+        args_of(&spec, budget.unwrap_or_default(), folder, offered)
     }
 }
 
-/// Arguments of a run that is recorded into `folder`, and its campaign, which it reads from standard
-/// input: the one that was checked.
+/// The same for the run in `folder`, which has this campaign, to go on.
 ///
 /// # Errors
 /// With all mistakes, each with its key.
-pub(crate) fn campaign_args(
+pub(crate) fn resumed_args(
+    spec: &CampaignSpec,
+    folder: &Path,
+    offered: &ServerCatalogue,
+) -> Result<(Vec<String>, String), RequestError> {
+    check_campaign(spec, offered, Vec::new())?;
+    args_of(spec, None, folder, offered)
+}
+
+fn args_of(
     spec: &CampaignSpec,
     budget: Option<WrittenTime>,
     folder: &Path,
     offered: &ServerCatalogue,
 ) -> Result<(Vec<String>, String), RequestError> {
-    check_campaign(spec, offered, Vec::new())?;
     let text = toml::to_string(spec).map_err(RequestError::failed)?;
     if text.len() > CAMPAIGN_MAX {
         let failure = format!("the campaign has more than {CAMPAIGN_MAX} bytes");

@@ -149,19 +149,17 @@ impl JobBoard {
             let text = format!("{RUNNING_MAX} jobs are running, which is the most at once");
             return Err(RequestError::conflict(text).hint("wait for one to end, or stop one"));
         }
-        let failed = |error: std::io::Error| {
-            RequestError::failed(format!("failed to start plimsoll: {error}"))
-        };
-        let (read_end, mut write_end) = std::io::pipe().map_err(failed)?;
-        // It fits into the pipe, whoever reads it when.
-        write_end.write_all(campaign.as_bytes()).map_err(failed)?;
         let mut child = command(&self.program, args)
-            .stdin(read_end)
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(failed)?;
-        drop(write_end);
+            .map_err(|error| RequestError::failed(format!("failed to start plimsoll: {error}")))?;
+        if let Some(mut input) = child.stdin.take() {
+            let campaign = campaign.to_owned();
+            // Whoever ends before it has read all says why itself.
+            std::thread::spawn(move || drop(input.write_all(campaign.as_bytes())));
+        }
         let mut words = vec!["plimsoll".to_owned()];
         words.extend(args.iter().cloned());
         let job = Arc::new(ServerJob {

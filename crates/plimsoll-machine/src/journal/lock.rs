@@ -96,8 +96,8 @@ pub(super) fn is_of_the_killed(path: &Path) -> bool {
     holders.peek().is_some() && holders.all(|(process, _)| is_ended(process))
 }
 
-/// Whether a file is locked by none that is at work: by nobody any more, or by processes that a killed one
-/// had just forked.
+/// Whether the owner of the lock has ended: the file is unlocked by now, or children that a killed owner had
+/// just forked still share the lock.
 fn is_left_over(path: &Path) -> bool {
     !is_of_the_killed(path) && holders(path).all(|(_, taken_by)| is_ended(taken_by))
 }

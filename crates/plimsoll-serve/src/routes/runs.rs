@@ -10,7 +10,7 @@ use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
 use crate::drawing::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
 use crate::error::RequestError;
-use crate::forms::{RunForm, campaign_args};
+use crate::forms::{RunForm, resumed_args};
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
 use crate::runs::{OpenRun, RunListQuery, RunState};
@@ -337,7 +337,7 @@ pub(super) async fn resume(
     };
     let spec = campaign.ok_or_else(|| refused("an older version began it"))?;
     let folder = state.runs.folder().join(run.id());
-    let args = campaign_args(&spec, None, &folder, &offered);
+    let args = resumed_args(&spec, &folder, &offered);
     let (args, campaign) = args.map_err(|error| refused(&error.text))?;
     let subject = JobSubject {
         run: Some(run.id().to_owned()),

@@ -56,7 +56,7 @@ impl ArmSet {
         notes.extend(self.load.node_names().map(|names| RunWarning {
             about: String::new(),
             text: format!(
-                "the load comes from {names}: each plays the whole workload, on files of its own"
+                "{names} generate the load: each plays the whole workload on its own files"
             ),
         }));
         for arm in self.once() {

@@ -2,10 +2,12 @@
 //! `plimsoll serve` from the outside: who is let in, what is told, and what is started.
 
 mod folders;
+mod form;
 mod metrics;
 
 use crate::client::{TestServer, parse, place, plimsoll};
 use crate::support::{Lab, skipped, text, timed};
+use form::campaign;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -364,16 +366,6 @@ fn paths_lead_nowhere_else() {
         assert_eq!(answer.status, 422, "{target} {workload}: {answer:?}");
     }
     assert_eq!(server.get("/api/v1/jobs").json(), json!([]));
-}
-
-/// The form of a campaign of one workload, with more keys.
-fn campaign(targets: &[&str], workload: &str, keys: &Value) -> Value {
-    let targets: Vec<Value> = targets.iter().map(|one| json!({ "target": one })).collect();
-    let mut campaign =
-        json!({ "format": "1.2", "target": targets, "workload": [{ "workload": workload }] });
-    let keys = keys.as_object().expect("keys of a campaign").clone();
-    campaign.as_object_mut().expect("a campaign").extend(keys);
-    json!({ "campaign": campaign })
 }
 
 /// Starts a run and waits until its folder is there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted mistakes, each alone. The form of the page is tried with them, too.
+//! Planted mistakes, one a campaign. The tests of the page's form use this list as well.
 
 /// Two systems under a workload, with keys before the tables and tables behind them.
 pub(super) fn campaign_text(head: &str, tables: &str) -> String {
@@ -12,7 +12,7 @@ pub(super) fn campaign_text(head: &str, tables: &str) -> String {
 const KILL: &str = "[faults]\ninject = [\"kill\"]\n";
 const LINE: &str = "[load_line]\nlimits = [\"p99 < 20ms\"]\n";
 
-/// Keys before the tables, tables, and the key that the first mistake is told of.
+/// Keys before the tables, the tables, and the key that the error names.
 pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("seed = -1", "", "seed"),
     ("seed = \"x\"", "", "seed"),
