@@ -44,6 +44,12 @@ impl CampaignFile {
         CampaignFile::of_text(path, toml_file::read_from(KIND, path, std::io::stdin())?)
     }
 
+    /// Whether it was read from standard input.
+    #[must_use]
+    pub fn is_standard_input(&self) -> bool {
+        self.path == Path::new(STANDARD_INPUT)
+    }
+
     fn of_text(path: &Path, text: String) -> Result<(CampaignFile, CampaignSpec), CliError> {
         let mut file = CampaignFile {
             path: path.into(),

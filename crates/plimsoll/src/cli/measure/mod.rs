@@ -43,7 +43,7 @@ use plimsoll_run::campaign::{
     self, ArmFacts, ArmRequest, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal,
     TimeBudget,
 };
-use plimsoll_run::campaign_file::refuse_problems;
+use plimsoll_run::campaign_file::{CampaignFile, refuse_problems};
 use plimsoll_run::request::WorkloadRequest;
 use plimsoll_run::targets::{self, LoadOrigin, RaiseRequest, TargetBench, TargetKind};
 use std::ops::ControlFlow;
@@ -391,7 +391,17 @@ fn play(
                 false => campaign::entries,
             };
             let entries = resolve(asked, arms, settings, stop, &mut notes)?;
-            planned(job, arms.facts(), entries, settings, id)
+            let mut manifest = planned(job, arms.facts(), entries, settings, id);
+            if attempt
+                .file
+                .as_ref()
+                .is_some_and(CampaignFile::is_standard_input)
+            {
+                // Standard input is gone when somebody types it again: the folder has the campaign.
+                let folder = folder.display().to_string();
+                manifest.command = ["plimsoll".into(), "run".into(), folder].into();
+            }
+            manifest
         }
     };
     let progress = attempt.progress.resolved(attempt.json);

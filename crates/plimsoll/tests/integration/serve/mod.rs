@@ -10,6 +10,7 @@ use crate::support::{Lab, skipped, text, timed};
 use form::campaign;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 
 /// Every request that changes something, but for that which begins a session.
@@ -384,6 +385,16 @@ fn started(server: &TestServer, keys: &Value) -> (String, String) {
     (id, run)
 }
 
+fn assert_no_file_has(folder: &Path, token: &str) {
+    for file in std::fs::read_dir(folder).unwrap().flatten() {
+        if file.path().is_file() {
+            let bytes = std::fs::read(file.path()).unwrap();
+            let has_it = String::from_utf8_lossy(&bytes).contains(token);
+            assert!(!has_it, "{:?}", file.path());
+        }
+    }
+}
+
 #[test]
 fn a_run_is_started_watched_stopped_and_resumed() {
     let mut server = TestServer::start();
@@ -440,25 +451,17 @@ fn a_run_is_started_watched_stopped_and_resumed() {
     // The end of the server stops what it started, and says so.
     let folder = server.runs().join(&run);
     let token = server.token.clone();
-    for file in std::fs::read_dir(&folder)
-        .unwrap()
-        .flatten()
-        .filter(|file| file.path().is_file())
-    {
-        let bytes = std::fs::read(file.path()).unwrap();
-        assert!(
-            !String::from_utf8_lossy(&bytes).contains(&token),
-            "{:?}",
-            file.path()
-        );
-    }
+    assert_no_file_has(&folder, &token);
     let (code, said) = server.end();
     assert!(
         code == Some(0) && said.contains("stopping: plimsoll run "),
         "{code:?} {said}"
     );
     assert!(!plimsoll_archive::is_being_written(&folder).unwrap());
-    assert!(!plimsoll_archive::open(&folder).unwrap().complete);
+    let run = plimsoll_archive::open(&folder).unwrap();
+    assert!(!run.complete);
+    // A command that can be typed, and not the standard input of then.
+    assert_eq!(run.manifest.command[1..], ["run", folder.to_str().unwrap()]);
 }
 
 /// A stack of one's own is offered where the command line trusts its file, else refused at the start.
