@@ -76,9 +76,9 @@ pub(super) fn enclosed_at(cmd: &PlanCommand) -> Option<usize> {
             return None;
         };
         let values = match first.as_str() {
-            "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" => 2,
-            "--cap-add" | "--proc" | "--tmpfs" => 1,
-            "--" => 0,
+            "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" | "--setenv" => 2,
+            "--cap-add" | "--chdir" | "--dev" | "--dir" | "--perms" | "--proc" | "--tmpfs" => 1,
+            "--" | "--clearenv" | "--unshare-ipc" | "--unshare-pid" => 0,
             program => return (!program.starts_with('-')).then(|| cmd.args.len() - rest.len()),
         };
         rest = after.get(values..)?;

@@ -2,6 +2,7 @@
 //! This machine.
 
 mod commands;
+pub(super) mod lines;
 mod mounting;
 
 use plimsoll_core::plan::{FaultAction, PlanAction, PlanCommand, StackSelfTest};

@@ -30,6 +30,20 @@ pub(crate) fn mounts() -> io::Result<Vec<HostMountInfo>> {
         .collect())
 }
 
+/// Processes in whose view of the machine this is mounted: a view of its own keeps what was mounted when it
+/// was made.
+pub fn processes_with(path: &Path) -> Vec<u32> {
+    let Some(text) = path.to_str() else {
+        return Vec::new();
+    };
+    let sees = |pid: &u32| {
+        let table = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        let mut mounts = table.lines().filter_map(parse_line);
+        mounts.any(|mount| mount.point.to_str() == Some(text))
+    };
+    super::processes::all().into_iter().filter(sees).collect()
+}
+
 /// Whether there is something at this path. A mount point stays one when the program that served it has
 /// ended, although the kernel then tells nothing else about it.
 pub(crate) fn exists(path: &Path) -> bool {

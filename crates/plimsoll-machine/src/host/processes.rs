@@ -8,6 +8,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -218,22 +219,23 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Resul
 /// Whether there was one.
 pub fn kill(mark: &str, clock: &dyn HostTimeSource) -> Result<bool, HostError> {
     let began = clock.now();
-    let mut any = false;
+    let mut told = BTreeSet::new();
     // Again and again: one that was just being started is seen at the next look.
     loop {
         let living = marked(mark);
+        // Also those that had not ended yet at the look before.
+        told.iter().for_each(|&pid| collect(pid));
         if living.is_empty() {
-            return Ok(any);
+            return Ok(!told.is_empty());
         }
         if clock.now().saturating_sub(began) > KILL_WAIT {
             return Err(HostError::State(stuck(mark, &living)));
         }
-        any = true;
         living
             .iter()
             .for_each(|&pid| signal(pid, mark, Signal::KILL));
+        told.extend(living);
         clock.pause(MOMENT);
-        living.iter().for_each(|&pid| collect(pid));
     }
 }
 

@@ -24,7 +24,7 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 const SERVES_DISKS: [&str; 4] = ["nbdfuse", "qemu-storage-daemon", "tgtd", "timeout"];
 
 impl LocalHost {
-    fn check_allowed(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
+    pub(super) fn check_allowed(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
         let refuse = |why: String| {
             Err(HostError::Refused {
                 what: format!("run '{cmd}'"),
