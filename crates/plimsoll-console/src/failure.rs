@@ -42,12 +42,14 @@ Exit codes:
   11   --fail-on: a comparison was inconclusive, a load line unknown, or other programs decided in
        place of the systems; fit-for, gate: cannot tell
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
-       ledger or faults under load found bad blocks
+       ledger or faults under load found bad blocks; durability: a setting lost writes that it
+       promises to keep
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
   15   a node that load came from, or that was recorded, was lost; what there was of it is kept
        and marked
-  16   the ledger is damaged, so the storage cannot be judged
+  16   the ledger is damaged, or a witness or its server does not work, so the storage cannot
+       be judged
   130  stopped by the user; the results so far are kept";
 
 /// The meaning of an exit code, in the words of the help; empty for one that is not ours.

@@ -33,6 +33,8 @@ impl FormatVersion {
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Results of runs as JSON.
     pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 1 };
+    /// Server files, and results of durability.
+    pub const DURABILITY: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Partial results of profiles.
     pub const PARTIAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.

@@ -12,6 +12,7 @@ pub mod comparison;
 pub mod conditioning;
 pub mod data_check;
 pub mod design;
+pub mod durability;
 pub mod event;
 pub mod evidence;
 pub mod experiment;

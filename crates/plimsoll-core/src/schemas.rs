@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::campaign::CampaignSpec;
+use crate::durability::DurabilityResult;
 use crate::event::{RunEvent, RunManifest, TrialResult};
 use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
@@ -70,7 +71,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 12] {
+fn described() -> [DescribedFile; 13] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -86,6 +87,11 @@ fn described() -> [DescribedFile; 12] {
     }
     let (run, workload) = (Some(FormatVersion::RUN), Some(FormatVersion::WORKLOAD));
     [
+        file::<DurabilityResult>(
+            "durability-result",
+            Some(FormatVersion::DURABILITY),
+            "durability.json of `plimsoll durability`",
+        ),
         file::<RunManifest>("run-manifest", run, "manifest.json of a run folder"),
         file::<RunEvent>("run-event", run, "A line of events.jsonl of a run folder"),
         file::<TrialResult>("trial-result", run, "The result of one trial"),
@@ -221,6 +227,11 @@ fn the_committed_schemas_are_those_of_the_types() {
     }
 }
 
+/// A file of the repository, as JSON.
+fn parsed(path: &str) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
+
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -349,12 +360,8 @@ fn values(name: &str) -> Vec<Value> {
         }
         "campaign" => {
             let mut all = examples_in("examples/campaigns");
-            let beside = experiments(|name| name != "experiment.toml");
-            all.extend(
-                beside
-                    .into_iter()
-                    .filter(|file| file["workload"].is_array()),
-            );
+            let beside = experiments(|name| name != "experiment.toml").into_iter();
+            all.extend(beside.filter(|file| file["workload"].is_array()));
             all.extend(examples_of("docs/campaigns.md"));
             all.extend(examples_of("docs/ci.md"));
             all
@@ -369,6 +376,7 @@ fn values(name: &str) -> Vec<Value> {
             let (_, exported) = text.split_once("\n---\n").unwrap();
             vec![serde_json::from_str(exported).unwrap()]
         }
+        "durability-result" => vec![parsed("crates/plimsoll-report/tests/durability/1.0.json")],
         "inventory" => {
             let all = examples_of("docs/stacks/inventory.md").into_iter();
             let all = all.chain(examples_of("docs/stacks/load.md"));

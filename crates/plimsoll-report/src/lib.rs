@@ -9,6 +9,7 @@
 mod build;
 mod chart_tables;
 mod describe;
+mod durability;
 mod experiment;
 mod export;
 mod gates;
@@ -26,6 +27,7 @@ mod xlsx;
 
 pub use build::{build, results_document};
 pub use describe::{describe, profile};
+pub use durability::durability;
 pub use experiment::experiment;
 pub use export::{
     ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv, export,

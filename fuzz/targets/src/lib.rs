@@ -9,6 +9,7 @@ mod agent;
 mod archive;
 mod counters;
 mod darshan;
+mod durability;
 mod fio_job;
 mod folio;
 mod greeting;
@@ -27,6 +28,7 @@ pub use agent::agent;
 pub use archive::archive;
 pub use counters::counters;
 pub use darshan::darshan;
+pub use durability::durability;
 pub use fio_job::fio_job;
 pub use folio::folio;
 pub use greeting::greeting;
@@ -45,11 +47,12 @@ pub use wml::wml;
 pub type FuzzTarget = fn(&[u8]);
 
 /// Every target by its name, which is also that of its program and of its folder of seeds.
-pub const TARGETS: [(&str, FuzzTarget); 17] = [
+pub const TARGETS: [(&str, FuzzTarget); 18] = [
     ("agent", agent),
     ("archive", archive),
     ("counters", counters),
     ("darshan", darshan),
+    ("durability", durability),
     ("fio_job", fio_job),
     ("folio", folio),
     ("greeting", greeting),

@@ -5,6 +5,7 @@
 mod answers;
 mod common;
 mod describe;
+mod durability;
 #[cfg(all(feature = "parquet", feature = "xlsx"))]
 mod export;
 mod faults;

@@ -7,6 +7,7 @@ mod completions;
 mod design;
 mod diff;
 mod doctor;
+mod durability;
 mod export;
 mod facts;
 mod failover;
@@ -88,6 +89,7 @@ enum CliCommand {
     Diff(diff::DiffArgs),
     Layers(layers::LayersArgs),
     Tune(tune::TuneArgs),
+    Durability(durability::DurabilityArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
     Failover(failover::FailoverArgs),
@@ -236,6 +238,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Diff(args) => diff::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Tune(args) => tune::main(&args),
+        CliCommand::Durability(args) => durability::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),
         CliCommand::Failover(args) => failover::main(&args),

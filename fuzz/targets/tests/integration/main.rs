@@ -33,8 +33,8 @@ macro_rules! each_target {
 }
 
 each_target! {
-    agent archive counters darshan fio_job folio greeting ledger nfs_reply outputs parquet partial requests
-    run_folder spool tracer wml
+    agent archive counters darshan durability fio_job folio greeting ledger nfs_reply outputs parquet partial
+    requests run_folder spool tracer wml
 }
 
 fn withstands(name: &str) {

@@ -60,6 +60,7 @@ impl DocFiles {
             ("campaign", "campaigns/parameters"),
             ("monday", "campaigns/parameters"),
             ("mine", "stacks/own"),
+            ("server", "servers/redis"),
         ] {
             let from = commands::root().join(format!("examples/{of}.toml"));
             std::fs::copy(from, lab.path(&format!("{name}.toml"))).unwrap();

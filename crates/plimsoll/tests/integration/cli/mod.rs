@@ -11,6 +11,7 @@ mod declared;
 mod design;
 mod devices;
 mod docs;
+mod durability;
 mod examples;
 mod exchange;
 mod failover;

@@ -128,8 +128,16 @@ const RUN: [&str; 16] = [
 ];
 
 /// Commands that have --dry-run.
-const DRY_RUN: [&str; 8] = [
-    "run", "compare", "gate", "loadline", "fit-for", "layers", "tune", "stack up",
+const DRY_RUN: [&str; 9] = [
+    "run",
+    "compare",
+    "gate",
+    "loadline",
+    "fit-for",
+    "layers",
+    "tune",
+    "durability",
+    "stack up",
 ];
 
 /// Parts of a command that need another machine, a device, an export, a stack that is up or a program of

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether acknowledged writes survive: how the power is cut, what is found afterwards, and the answer.
+
+use crate::comparison::{ComparisonVerdict, RatioEstimate};
+use crate::format::FormatVersion;
+use crate::rng::Seed;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a disk loses its power, which decides on its contents afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceModel {
+    /// A disk with a write cache that loses its contents: what was flushed, and of the rest any part.
+    Volatile,
+    /// A disk whose cache survives: every write that was completed.
+    Protected,
+    /// No cut: the server alone was killed, and its writes are in the kernel.
+    Killed,
+}
+
+impl DeviceModel {
+    /// All of them, the hardest first.
+    pub const ALL: [DeviceModel; 3] = [
+        DeviceModel::Volatile,
+        DeviceModel::Protected,
+        DeviceModel::Killed,
+    ];
+
+    /// As options and results name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceModel::Volatile => "volatile",
+            DeviceModel::Protected => "protected",
+            DeviceModel::Killed => "killed",
+        }
+    }
+
+    /// The event in the words of a reader.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            DeviceModel::Volatile => "power cut, disk with a volatile write cache",
+            DeviceModel::Protected => "power cut, disk with a protected write cache",
+            DeviceModel::Killed => "server killed, no power cut",
+        }
+    }
+}
+
+impl fmt::Display for DeviceModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A defect of an acknowledged write after a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DurabilityFlaw {
+    /// An acknowledged key is not there.
+    Lost,
+    /// It is there with an older acknowledged value.
+    Stale,
+    /// It is there although its deletion was acknowledged.
+    Resurrected,
+    /// It is there with contents that were never submitted.
+    Wrong,
+    /// Nothing at all is there.
+    Empty,
+    /// The file system cannot be mounted, also after a repair.
+    DoesNotMount,
+    /// The server is not ready on what the disk had.
+    DoesNotStart,
+    /// The server is ready, and what it holds cannot be read.
+    Unreadable,
+    /// The oldest lost write is older than the setting promises.
+    OlderThanPromised,
+}
+
+impl DurabilityFlaw {
+    /// Every flaw.
+    pub const ALL: [DurabilityFlaw; 9] = [
+        DurabilityFlaw::Lost,
+        DurabilityFlaw::Stale,
+        DurabilityFlaw::Resurrected,
+        DurabilityFlaw::Wrong,
+        DurabilityFlaw::Empty,
+        DurabilityFlaw::DoesNotMount,
+        DurabilityFlaw::DoesNotStart,
+        DurabilityFlaw::Unreadable,
+        DurabilityFlaw::OlderThanPromised,
+    ];
+
+    /// As results name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DurabilityFlaw::Lost => "lost",
+            DurabilityFlaw::Stale => "stale",
+            DurabilityFlaw::Resurrected => "resurrected",
+            DurabilityFlaw::Wrong => "wrong",
+            DurabilityFlaw::Empty => "empty",
+            DurabilityFlaw::DoesNotMount => "does not mount",
+            DurabilityFlaw::DoesNotStart => "does not start",
+            DurabilityFlaw::Unreadable => "cannot be read",
+            DurabilityFlaw::OlderThanPromised => "loses more than it says",
+        }
+    }
+}
+
+impl fmt::Display for DurabilityFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// The derived one takes any key.
+#[cfg(test)]
+fn flaws_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "propertyNames": generator.subschema_for::<DurabilityFlaw>(),
+        "additionalProperties": { "type": "integer", "minimum": 0 },
+    })
+}
+
+/// Findings in one crash state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CrashFindings {
+    /// Keys whose last acknowledged value was expected.
+    pub acknowledged: u64,
+    /// Number of keys, or 1 for the state as a whole, by flaw.
+    #[cfg_attr(test, schemars(schema_with = "flaws_schema"))]
+    pub flaws: BTreeMap<DurabilityFlaw, u64>,
+    /// From the oldest lost acknowledgement to the cut.
+    pub window: Option<Nanos>,
+    /// From the mount to a server that is ready.
+    pub recovery: Nanos,
+    /// A key that is wrong, or the words of the program that failed.
+    pub example: String,
+}
+
+impl CrashFindings {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.flaws.is_empty()
+    }
+
+    /// Acknowledged writes that are lost or wrong. All of them where nothing can be asked.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let of = |flaw| self.flaws.get(&flaw).copied().unwrap_or(0);
+        let is_gone = [
+            DurabilityFlaw::DoesNotMount,
+            DurabilityFlaw::DoesNotStart,
+            DurabilityFlaw::Unreadable,
+        ]
+        .into_iter()
+        .any(|flaw| of(flaw) > 0);
+        match is_gone {
+            true => self.acknowledged,
+            false => {
+                of(DurabilityFlaw::Empty)
+                    + of(DurabilityFlaw::Lost)
+                    + of(DurabilityFlaw::Stale)
+                    + of(DurabilityFlaw::Resurrected)
+                    + of(DurabilityFlaw::Wrong)
+            }
+        }
+    }
+}
+
+/// Losses of a setting under one model of the device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DurabilityLosses {
+    /// The model.
+    pub model: DeviceModel,
+    /// Loads that were cut.
+    pub loads: u32,
+    /// Loads of which a crash state lost something.
+    pub loads_with_losses: u32,
+    /// Crash states that were judged.
+    pub states: u32,
+    /// Crash states that lost something.
+    pub states_with_losses: u32,
+    /// Acknowledged writes that were asked for, in all states together.
+    pub acknowledged: u64,
+    /// Of these, lost or wrong.
+    pub lost: u64,
+    /// States by flaw.
+    #[cfg_attr(test, schemars(schema_with = "flaws_schema"))]
+    pub flaws: BTreeMap<DurabilityFlaw, u32>,
+    /// The longest window of loss.
+    pub window: Option<Nanos>,
+    /// Mean time to recover.
+    pub recovery: Option<Nanos>,
+    /// An example of the first loss.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub example: String,
+    /// With how few dropped writes the first loss still happens, and what they hit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+}
+
+impl DurabilityLosses {
+    /// Nothing judged yet.
+    #[must_use]
+    pub fn new(model: DeviceModel) -> Self {
+        DurabilityLosses {
+            model,
+            loads: 0,
+            loads_with_losses: 0,
+            states: 0,
+            states_with_losses: 0,
+            acknowledged: 0,
+            lost: 0,
+            flaws: BTreeMap::new(),
+            window: None,
+            recovery: None,
+            example: String::new(),
+            cause: String::new(),
+        }
+    }
+
+    /// Adds the states of one load.
+    pub fn add(&mut self, states: &[CrashFindings]) {
+        if states.is_empty() {
+            return;
+        }
+        self.loads += 1;
+        self.loads_with_losses += u32::from(states.iter().any(|state| !state.is_whole()));
+        for state in states {
+            self.recovery = Some(mean(self.recovery, self.states, state.recovery));
+            self.states += 1;
+            self.acknowledged += state.acknowledged;
+            if state.is_whole() {
+                continue;
+            }
+            self.states_with_losses += 1;
+            self.lost += state.lost();
+            self.window = self.window.max(state.window);
+            for flaw in state.flaws.keys() {
+                *self.flaws.entry(*flaw).or_default() += 1;
+            }
+            if self.example.is_empty() {
+                self.example.clone_from(&state.example);
+            }
+        }
+    }
+}
+
+/// A mean of `count` values with one more.
+fn mean(before: Option<Nanos>, count: u32, value: Nanos) -> Nanos {
+    let count = u64::from(count);
+    let sum = before.map_or(0, |mean| mean.0.saturating_mul(count));
+    Nanos(sum.saturating_add(value.0) / (count + 1))
+}
+
+/// How much faster a setting is than the safe one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DurabilityGain {
+    /// Acknowledged writes a second, each trial.
+    pub rates: Vec<f64>,
+    /// Times as many acknowledged writes a second as the first setting; none of that one itself.
+    pub ratio: Option<RatioEstimate>,
+    /// The verdict on the difference.
+    pub verdict: Option<ComparisonVerdict>,
+}
+
+/// A setting with what it gains and what it loses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DurabilityRow {
+    /// All settings by name.
+    pub settings: BTreeMap<String, String>,
+    /// The setting that makes the row, as `name=value`; empty where there is one row.
+    pub label: String,
+    /// Losses that its own manual allows; empty where it claims to be safe.
+    pub may_lose: String,
+    /// The longest window that its manual promises.
+    pub promised: Option<Nanos>,
+    /// Acknowledged writes a second on the storage that was named.
+    pub gain: Option<DurabilityGain>,
+    /// Losses by model of the device.
+    pub losses: Vec<DurabilityLosses>,
+    /// Sums over the loads that were cut.
+    pub totals: DurabilityTotals,
+}
+
+/// Sums over the loads of a setting.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DurabilityTotals {
+    /// Acknowledged writes.
+    pub acknowledged: u64,
+    /// Requests that the disk logged.
+    pub requests: u64,
+    /// Loads that ended early because the log of the disk was full.
+    pub full_logs: u32,
+}
+
+impl DurabilityRow {
+    /// Whether it claims to be safe and is not, or loses more than it says.
+    #[must_use]
+    pub fn breaks_its_promise(&self) -> bool {
+        self.losses
+            .iter()
+            .any(|losses| match self.may_lose.as_str() {
+                "" => losses.states_with_losses > 0,
+                _ => losses
+                    .flaws
+                    .contains_key(&DurabilityFlaw::OlderThanPromised),
+            })
+    }
+}
+
+/// The answer: settings of a server with what each gains and loses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DurabilityResult {
+    /// [`FormatVersion::DURABILITY`] of the program that wrote it.
+    pub format: FormatVersion,
+    /// Name of the server.
+    pub server: String,
+    /// Its description.
+    pub about: String,
+    /// Version, as the server tells it.
+    pub version: String,
+    /// Root of what was drawn.
+    pub seed: Seed,
+    /// When it began.
+    pub began_at: String,
+    /// Length of each load.
+    pub load_time: Nanos,
+    /// Writers at a time.
+    pub clients: u32,
+    /// The storage that gains were measured on; empty where none were.
+    pub gain_on: String,
+    /// Kernel of the machine, which the file systems are part of.
+    pub kernel: String,
+    /// A row a setting, the safe one first.
+    pub rows: Vec<DurabilityRow>,
+    /// Whether the user stopped it before its end.
+    pub interrupted: bool,
+}

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything on this machine that a judgement needs: images in memory, the chain from the logged disk to a
+//! mount, a mount for crash states, the server's namespace. One plan, raised once: whatever is done between
+//! is undone by its steps.
+
+use crate::disk::{LoggedDisk, NbdServer, copy_sparse};
+use crate::error::DurabilityError;
+use crate::server_file::ServerFile;
+use crate::view::{DROP_RIGHTS, SERVER_USER, ServerScript, ServerView, accounts};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
+use plimsoll_core::text;
+use plimsoll_machine::host::{
+    Host as _, HostError, HostLineJob, LocalHost, loops, mounts, processes, removal,
+};
+use plimsoll_machine::journal::Journal;
+use plimsoll_machine::raise::{AppliedPlan, RazeReport, raise, raze};
+use std::fs::{self, File};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long a server may take until it answers.
+const READY_LIMIT_S: u32 = 30;
+/// How long its data directory may take to be prepared.
+const PREPARE_LIMIT_S: u32 = 300;
+/// Options of all mounts: what a server leaves there gives nobody rights.
+const SAFE_MOUNT: &str = "nosuid,nodev";
+/// Most data of one load's log, times the size of the disk.
+const LOG_SIZES: u64 = 16;
+
+/// How long the disk of a state may stay in use: the kernel takes down views of ended processes by and by.
+const FREE_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks.
+const FREE_LOOK: Duration = Duration::from_millis(1);
+
+/// How long a server may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(10);
+/// Longest version that is kept.
+const VERSION_MAX: usize = 100;
+
+/// Programs that the bench needs, beside those of views and file systems.
+pub const PROGRAMS: [&str; 5] = ["nbdfuse", "losetup", "mount", "umount", "setsid"];
+
+/// Places of the bench, below one directory.
+#[derive(Debug, Clone)]
+pub struct BenchPlaces {
+    dir: PathBuf,
+    id: String,
+}
+
+impl BenchPlaces {
+    /// Those of the journal `id` in this directory.
+    #[must_use]
+    pub fn new(dir: &Path, id: &str) -> Self {
+        BenchPlaces {
+            dir: dir.into(),
+            id: id.into(),
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.at(name).display().to_string()
+    }
+
+    fn image(&self, name: &str) -> PathBuf {
+        self.at("memory").join(name)
+    }
+
+    /// The file that nbdfuse shows. By its name its loop device is found when the mount is gone.
+    fn served(&self) -> String {
+        self.text(&format!("fuse/plimsoll-{}-disk0", self.id))
+    }
+
+    /// The mark of processes of one kind.
+    #[must_use]
+    pub fn mark(&self, name: &str) -> String {
+        format!("plimsoll-{}-{name}", self.id)
+    }
+
+    fn namespace(&self) -> String {
+        format!("plimsoll-{}", self.id)
+    }
+
+    /// Where the logged disk is mounted.
+    #[must_use]
+    pub fn live(&self) -> PathBuf {
+        self.at("disk")
+    }
+
+    /// Where a crash state is mounted.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.at("state")
+    }
+
+    /// The plan of the bench, for disks of this size, with a directory on the storage that gains are
+    /// measured on. Steps that find nothing to do hold the undoing of what is done between.
+    #[must_use]
+    pub fn plan(&self, disk_bytes: u64, gain: Option<&Path>) -> Plan {
+        let mut plan = Plan::default();
+        if let Some(gain) = gain {
+            let path = gain.display().to_string();
+            let (make, remove) = (
+                PlanAction::MakeDir(path.clone()),
+                PlanAction::RemoveDir(path),
+            );
+            plan.step(
+                "create a directory on the named storage",
+                make,
+                Some(remove),
+            );
+        }
+        let mut dir = |why: &str, name: &str| {
+            let make = PlanAction::MakeDir(self.text(name));
+            plan.step(why, make, Some(PlanAction::RemoveDir(self.text(name))));
+        };
+        dir("create the directory of the bench", "");
+        dir("create the directory of the server's scripts", "scripts");
+        dir("create the directory of the server's sockets", "run");
+        dir("create the mount point of the images", "memory");
+        let memory = self.text("memory");
+        // Four images: before the load, now, durable, and of a state.
+        let options = format!("{SAFE_MOUNT},mode=0700,size={}", disk_bytes * 4);
+        let words = ["-t", "tmpfs", "-o", &options, &self.mark("memory"), &memory];
+        plan.step(
+            "mount memory for the images",
+            PlanAction::Run(PlanCommand::new("mount", words)),
+            Some(PlanAction::Unmount(memory)),
+        );
+        for name in ["fuse", "disk", "state"] {
+            let path = self.text(name);
+            let (make, remove) = (
+                PlanAction::MakeDir(path.clone()),
+                PlanAction::RemoveDir(path),
+            );
+            plan.step("create a mount point", make, Some(remove));
+        }
+        let mut both = |why: &str, action: PlanAction| {
+            plan.step(why, action.clone(), Some(action));
+        };
+        let stop = |name: &str| PlanAction::Stop {
+            mark: self.mark(name),
+        };
+        both(
+            "unmount the served disk",
+            PlanAction::Unmount(self.text("fuse")),
+        );
+        both("end the client of the disk", stop("nbdfuse"));
+        both(
+            "detach the served disk",
+            PlanAction::DetachLoop(self.served()),
+        );
+        let state = self.image("state.img").display().to_string();
+        both("detach the disk of a state", PlanAction::DetachLoop(state));
+        both("unmount the disk", PlanAction::Unmount(self.text("disk")));
+        both("unmount the state", PlanAction::Unmount(self.text("state")));
+        plan.step(
+            "create the server's network",
+            PlanAction::MakeNamespace(self.namespace()),
+            Some(PlanAction::RemoveNamespace(self.namespace())),
+        );
+        let mut both = |why: &str, action: PlanAction| {
+            plan.step(why, action.clone(), Some(action));
+        };
+        both("end the witness", stop("witness"));
+        both("end the server", stop("server"));
+        plan
+    }
+}
+
+/// The bench, raised.
+#[derive(Debug)]
+pub struct DurabilityBench {
+    /// Its places.
+    pub places: BenchPlaces,
+    host: LocalHost,
+    /// The same machine, in the network of the server.
+    inside: LocalHost,
+    applied: AppliedPlan,
+    disk_bytes: u64,
+    /// Numbers sockets: each disk has one.
+    disks: u32,
+}
+
+/// A disk in use.
+#[derive(Debug)]
+pub struct ServedDisk {
+    /// The disk.
+    pub disk: Arc<LoggedDisk>,
+    server: NbdServer,
+}
+
+impl DurabilityBench {
+    /// Raises the plan of a bench.
+    ///
+    /// # Errors
+    /// When a step fails: then everything begun is undone.
+    pub fn raise(
+        places: BenchPlaces,
+        mut host: LocalHost,
+        journal: Journal,
+        disk_bytes: u64,
+        gain: Option<&Path>,
+    ) -> Result<Self, DurabilityError> {
+        host.trust_programs(&places.id, &[DROP_RIGHTS.into()]);
+        let plan = places.plan(disk_bytes, gain);
+        let applied = raise(&plan, None, &mut host, journal).map_err(DurabilityError::Raise)?;
+        let inside = host.in_namespace(&places.namespace());
+        Ok(DurabilityBench {
+            places,
+            host,
+            inside,
+            applied,
+            disk_bytes,
+            disks: 0,
+        })
+    }
+
+    /// Undoes everything.
+    pub fn lower(mut self) -> RazeReport {
+        raze(self.applied.journal, &mut self.host)
+    }
+
+    /// The machine in the network of the server.
+    #[must_use]
+    pub fn inside(&self) -> &LocalHost {
+        &self.inside
+    }
+
+    /// Identifier of its journal.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.places.id
+    }
+
+    fn act(&mut self, action: &PlanAction) -> Result<(), HostError> {
+        self.host.carry_out(&self.places.id, action)
+    }
+
+    /// Where the scripts of a server see its sockets, and its scripts themselves.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write_scripts(&self, file: &ServerFile) -> Result<(), DurabilityError> {
+        let scripts = self.places.at("scripts");
+        let write = |name: &str, text: &str| {
+            let path = scripts.join(name);
+            let written = fs::write(&path, text);
+            let readable = || fs::set_permissions(&path, fs::Permissions::from_mode(0o644));
+            written
+                .and_then(|()| readable())
+                .map_err(DurabilityError::file(format!("write {}", path.display())))
+        };
+        for script in ServerScript::ALL {
+            write(script.name(), script.text(file))?;
+        }
+        for (name, text) in accounts() {
+            write(name, &text)?;
+        }
+        let readable = fs::set_permissions(&scripts, fs::Permissions::from_mode(0o755));
+        readable.map_err(DurabilityError::file(format!("open {}", scripts.display())))
+    }
+
+    /// The directories that a view shows.
+    #[must_use]
+    pub fn view_places(&self) -> (PathBuf, PathBuf) {
+        (
+            self.places.at("scripts"),
+            self.places.at("run").join("server"),
+        )
+    }
+
+    fn open_image(&self, name: &str) -> Result<File, DurabilityError> {
+        let path = self.places.image(name);
+        let mut options = File::options();
+        let opened = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let what = || format!("open {}", path.display());
+        let file = opened.map_err(DurabilityError::file(what()))?;
+        file.set_len(self.disk_bytes)
+            .map_err(DurabilityError::file(what()))?;
+        Ok(file)
+    }
+
+    /// Serves a disk that holds what the image `base.img` does, or zeros.
+    ///
+    /// # Errors
+    /// When a part of the chain fails.
+    pub fn serve(&mut self, is_empty: bool) -> Result<ServedDisk, DurabilityError> {
+        let live = self.open_image("live.img")?;
+        match is_empty {
+            true => copy_sparse(&self.open_image("empty.img")?, &live, self.disk_bytes)?,
+            false => copy_sparse(&self.open_image("base.img")?, &live, self.disk_bytes)?,
+        }
+        let data = self.places.at("log.data");
+        let data = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&data)
+            .map_err(DurabilityError::file(format!("create {}", data.display())))?;
+        let log_max = self.disk_bytes * LOG_SIZES;
+        let disk = Arc::new(LoggedDisk::new(live, data, self.disk_bytes, log_max));
+        self.disks += 1;
+        let socket = self.places.at(&format!("nbd-{}.sock", self.disks));
+        let what = format!("serve a disk at {}", socket.display());
+        let server = NbdServer::start(&disk, &socket).map_err(DurabilityError::file(what))?;
+        let file = self.places.served();
+        let uri = format!("nbd+unix:///?socket={}", socket.display());
+        self.act(&PlanAction::Start {
+            cmd: PlanCommand::new("nbdfuse", [&*file, &*uri]),
+            mark: self.places.mark("nbdfuse"),
+            log: self.places.text("nbdfuse.log"),
+            ready: PlanReadinessCheck::Size {
+                path: file.clone(),
+                bytes: self.disk_bytes,
+            },
+        })?;
+        self.act(&PlanAction::AttachLoop(file))?;
+        Ok(ServedDisk { disk, server })
+    }
+
+    /// Ends the chain of a disk, and gives it back with its log.
+    ///
+    /// # Errors
+    /// When a part of the chain cannot be ended.
+    pub fn unserve(&mut self, served: ServedDisk) -> Result<LoggedDisk, DurabilityError> {
+        self.act(&PlanAction::Unmount(self.places.text("disk")))?;
+        self.act(&PlanAction::DetachLoop(self.places.served()))?;
+        self.act(&PlanAction::Unmount(self.places.text("fuse")))?;
+        self.act(&PlanAction::Stop {
+            mark: self.places.mark("nbdfuse"),
+        })?;
+        drop(served.server);
+        Arc::try_unwrap(served.disk).map_err(|_| {
+            let text = "the disk is still in use after its server has ended";
+            HostError::State(text.into()).into()
+        })
+    }
+
+    /// Makes a file system on the served disk.
+    ///
+    /// # Errors
+    /// When its program fails.
+    pub fn make_file_system(&mut self, file_system: &str) -> Result<(), DurabilityError> {
+        let options: &[&str] = match file_system {
+            "xfs" => &["-q", "-f", "-K"],
+            "btrfs" => &["-q", "-f", "-K"],
+            // Background writes of the file system are done now.
+            _ => &[
+                "-q",
+                "-F",
+                "-E",
+                "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+            ],
+        };
+        let words = options.iter().map(|word| PlanCommandArg::from(*word));
+        let device = PlanCommandArg::LoopOf(self.places.served());
+        let cmd = PlanCommand::new(&format!("mkfs.{file_system}"), words.chain([device]));
+        Ok(self.act(&PlanAction::Run(cmd))?)
+    }
+
+    fn mount(
+        &mut self,
+        device_of: String,
+        at: &Path,
+        (file_system, options): (&str, &str),
+    ) -> Result<(), HostError> {
+        let options = match options {
+            "defaults" | "" => SAFE_MOUNT.to_owned(),
+            given => format!("{SAFE_MOUNT},{given}"),
+        };
+        let words: [PlanCommandArg; 6] = [
+            "-t".into(),
+            file_system.into(),
+            "-o".into(),
+            options.into(),
+            PlanCommandArg::LoopOf(device_of),
+            at.display().to_string().into(),
+        ];
+        self.act(&PlanAction::Run(PlanCommand::new("mount", words)))
+    }
+
+    /// Mounts the served disk.
+    ///
+    /// # Errors
+    /// When it cannot be mounted.
+    pub fn mount_live(&mut self, file_system: &str, options: &str) -> Result<(), DurabilityError> {
+        let live = self.places.live();
+        Ok(self.mount(self.places.served(), &live, (file_system, options))?)
+    }
+
+    /// The data directory on a mount, which belongs to the server.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_data(&self, mount: &Path) -> Result<PathBuf, DurabilityError> {
+        let data = mount.join("data");
+        let made = fs::create_dir(&data)
+            .and_then(|()| chown(&data, Some(SERVER_USER), Some(SERVER_USER)))
+            .and_then(|()| fs::set_permissions(&data, fs::Permissions::from_mode(0o700)));
+        made.map_err(DurabilityError::file(format!("create {}", data.display())))?;
+        Ok(data)
+    }
+
+    /// Keeps what the disk holds now as what every load begins with.
+    ///
+    /// # Errors
+    /// When the image cannot be copied.
+    pub fn keep_base(&self) -> Result<(), DurabilityError> {
+        let (live, base) = (self.open_image("live.img")?, self.open_image("base.img")?);
+        Ok(copy_sparse(&live, &base, self.disk_bytes)?)
+    }
+
+    /// The images that crash states are made in: what is durable, which is what the load began with now,
+    /// and the state itself, which is attached.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub fn state_images(&mut self) -> Result<(File, File), DurabilityError> {
+        let durable = self.open_image("durable.img")?;
+        copy_sparse(&self.open_image("base.img")?, &durable, self.disk_bytes)?;
+        let state = self.open_image("state.img")?;
+        let path = self.places.image("state.img").display().to_string();
+        self.act(&PlanAction::DetachLoop(path.clone()))?;
+        let attach = PlanCommand::new("losetup", ["--find", &path]);
+        self.act(&PlanAction::Run(attach))?;
+        Ok((durable, state))
+    }
+
+    /// Mounts a crash state, after a repair where it cannot be mounted without.
+    ///
+    /// # Errors
+    /// When it cannot be mounted.
+    pub fn mount_state(&mut self, file_system: &str, options: &str) -> Result<(), HostError> {
+        let image = self.places.image("state.img").display().to_string();
+        let at = self.places.state();
+        let how = (file_system, options);
+        let first = self.mount(image.clone(), &at, how);
+        let Err(error @ HostError::Failed { .. }) = first else {
+            return first;
+        };
+        if file_system != "ext4" {
+            return Err(error);
+        }
+        let words = [
+            "-f".into(),
+            "-y".into(),
+            PlanCommandArg::LoopOf(image.clone()),
+        ];
+        // It ends with 1 where it repaired something: the mount decides.
+        let _ = self.act(&PlanAction::Run(PlanCommand::new("e2fsck", words)));
+        self.mount(image, &at, how).map_err(|_| error)
+    }
+
+    /// Unmounts the crash state, and waits until nothing uses its disk: a file system that is still in use
+    /// anywhere would be mounted again as it is in memory, whatever the next state has on its disk.
+    ///
+    /// # Errors
+    /// When it cannot be unmounted, or stays in use.
+    pub fn unmount_state(&mut self) -> Result<(), DurabilityError> {
+        self.act(&PlanAction::Unmount(self.places.text("state")))?;
+        let image = self.places.image("state.img");
+        let devices = loops::loops_of(&image).map_err(HostError::io("find the disk of", &image))?;
+        let clock = self.host.clock();
+        let began = clock.now();
+        for device in devices {
+            while is_in_use(&device) {
+                if clock.now().saturating_sub(began) > FREE_LIMIT {
+                    return Err(still_mounted(&self.places.state()).into());
+                }
+                clock.pause(FREE_LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills an empty data directory.
+    ///
+    /// # Errors
+    /// When the script fails.
+    pub fn prepare(&mut self, view: &ServerView, data: &Path) -> Result<(), HostError> {
+        self.empty_run(view)?;
+        let mark = self.places.mark("server");
+        let cmd = view.command(ServerScript::Prepare, data, &mark, 0);
+        let action = PlanAction::Run(cmd.within_s(PREPARE_LIMIT_S));
+        self.inside.carry_out(&self.places.id, &action)
+    }
+
+    /// The first line of what a server tells of its version.
+    ///
+    /// # Errors
+    /// When the script cannot be run.
+    pub fn version(
+        &mut self,
+        view: &ServerView,
+        data: &Path,
+        stop: &AtomicBool,
+    ) -> Result<String, HostError> {
+        self.empty_run(view)?;
+        let mark = self.places.mark("server");
+        let command = view.command(ServerScript::Version, data, &mark, 0);
+        let job = HostLineJob {
+            journal: &self.places.id,
+            command: &command,
+            mark: &mark,
+            limit: VERSION_LIMIT,
+            line_max: VERSION_MAX,
+        };
+        let mut version = String::new();
+        self.inside.hear(&job, stop, &mut |line| {
+            version = text::printable(&String::from_utf8_lossy(line));
+            ControlFlow::Break(())
+        })?;
+        Ok(version)
+    }
+
+    /// Starts the server, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn start(&mut self, view: &ServerView, data: &Path, seed: u64) -> Result<(), HostError> {
+        self.empty_run(view)?;
+        let mark = self.places.mark("server");
+        let ready = view.command(ServerScript::Ready, data, &mark, seed);
+        let action = PlanAction::Start {
+            cmd: view.command(ServerScript::Start, data, &mark, seed),
+            mark,
+            log: self.places.text("server.log"),
+            ready: PlanReadinessCheck::Succeeds(ready.within_s(READY_LIMIT_S)),
+        };
+        self.inside.carry_out(&self.places.id, &action)
+    }
+
+    /// Kills the server, as a crash of it would.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill(&mut self) -> Result<(), HostError> {
+        processes::kill(&self.places.mark("server"), self.host.clock()).map(drop)
+    }
+
+    /// The directory of sockets, empty.
+    fn empty_run(&self, view: &ServerView) -> Result<(), HostError> {
+        let is_there = view.run.symlink_metadata().is_ok();
+        let emptied = match is_there {
+            true => removal::below_ours(&view.run),
+            false => Ok(()),
+        };
+        emptied
+            .and_then(|()| fs::create_dir(&view.run))
+            .and_then(|()| chown(&view.run, Some(SERVER_USER), Some(SERVER_USER)))
+            .map_err(|source| HostError::Io {
+                what: format!("empty {}", view.run.display()),
+                source,
+            })
+    }
+}
+
+/// Whether a device is mounted somewhere, or otherwise in use.
+fn is_in_use(device: &Path) -> bool {
+    let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
+    let opened = File::options()
+        .read(true)
+        .custom_flags(exclusive)
+        .open(device);
+    opened.is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
+}
+
+fn still_mounted(path: &Path) -> HostError {
+    let holders = mounts::processes_with(path);
+    let holders: Vec<String> = holders.iter().map(ToString::to_string).collect();
+    HostError::State(format!(
+        "{} is unmounted, and still in use in another view of the machine (processes: {}); end them, and \
+         try again",
+        path.display(),
+        match holders.is_empty() {
+            true => "unknown".to_owned(),
+            false => holders.join(", "),
+        }
+    ))
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One load after another on the logged disk, each cut at several instants.
+
+use crate::bench::{DurabilityBench, ServedDisk};
+use crate::disk::{CrashImages, CrashState, DiskLog, crash_state};
+use crate::error::DurabilityError;
+use crate::judge::{AckAccount, AckInstant, CutInstant, FoundKeys};
+use crate::server_file::{BuiltInWitness, FILE_SYSTEM, MOUNT_OPTIONS, ServerFile};
+use crate::shrink;
+use crate::view::{ServerScript, ServerView};
+use crate::witness::{DurabilityWitness, FilesWitness, ProgramsWitness, WitnessLoad};
+use plimsoll_core::durability::{CrashFindings, DeviceModel, DurabilityFlaw};
+use plimsoll_core::num::to_usize;
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_machine::host::{Host as _, HostError};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A load ends after so many acknowledgements: more would make each crash state slower to ask, and not
+/// harder.
+const ACKS_MAX: usize = 3_000;
+
+/// Lines of the first wrong key that are shown.
+const SHOWN_MAX: usize = 3;
+
+/// The loads of one setting.
+#[derive(Debug)]
+pub(crate) struct DurabilityLoads<'a> {
+    /// The server.
+    pub(crate) file: &'a ServerFile,
+    /// The view of its scripts.
+    pub(crate) view: ServerView,
+    /// Length of each load.
+    pub(crate) length: Duration,
+    /// Cuts of each load and model.
+    pub(crate) cuts: u32,
+    /// Models of the device.
+    pub(crate) models: &'a [DeviceModel],
+    /// The longest window of loss that the setting promises.
+    pub(crate) promised: Option<Nanos>,
+    /// Root of what is drawn.
+    pub(crate) seed: Seed,
+    /// Set when all is to end.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Findings of one load.
+#[derive(Debug, Default)]
+pub(crate) struct LoadFindings {
+    /// The crash states by model.
+    pub(crate) states: Vec<(DeviceModel, Vec<CrashFindings>)>,
+    /// Acknowledged writes.
+    pub(crate) acknowledged: u64,
+    /// With how few dropped writes the first loss still happens, where that was looked for.
+    pub(crate) cause: String,
+    /// Writes that the disk logged.
+    pub(crate) logged: u64,
+    /// Whether the log was full before the load was over.
+    pub(crate) is_full: bool,
+}
+
+/// A load that is over: its disk is at rest.
+struct EndedLoad {
+    log: DiskLog,
+    account: AckAccount,
+    /// When the load ended, on the clock of the disk.
+    end: Nanos,
+    killed: Option<CrashFindings>,
+    is_full: bool,
+}
+
+impl DurabilityLoads<'_> {
+    fn file_system(&self) -> (&str, &str) {
+        let settings = &self.view.settings;
+        (settings.value(FILE_SYSTEM), settings.value(MOUNT_OPTIONS))
+    }
+
+    pub(crate) fn is_server(&self) -> bool {
+        self.file.witness.is_none()
+    }
+
+    /// Models that can be judged: what is in this program cannot be killed alone.
+    fn models(&self) -> impl Iterator<Item = DeviceModel> + '_ {
+        let models = self.models.iter().copied();
+        models.filter(|model| *model != DeviceModel::Killed || self.is_server())
+    }
+
+    fn stopped(&self) -> Result<(), DurabilityError> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(DurabilityError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// A script failed before any cut.
+    pub(crate) fn broken(&self, script: ServerScript, why: &HostError) -> DurabilityError {
+        DurabilityError::Server {
+            server: self.file.name.clone(),
+            why: format!("'{}' {}", script.name(), how_it_failed(why)),
+        }
+    }
+
+    /// Does something with the witness.
+    fn ask<T>(
+        &self,
+        bench: &DurabilityBench,
+        ask: impl FnOnce(&dyn DurabilityWitness) -> Result<T, DurabilityError>,
+    ) -> Result<T, DurabilityError> {
+        if self.file.witness == Some(BuiltInWitness::Files) {
+            let method = self.view.settings.value("method");
+            return ask(&FilesWitness::new(method, self.view.clients));
+        }
+        ask(&ProgramsWitness {
+            host: bench.inside(),
+            journal: bench.id(),
+            mark: &bench.places.mark("witness"),
+            view: &self.view,
+            server: &self.file.name,
+        })
+    }
+
+    /// Makes what every load begins with: a file system with a data directory that is prepared. Gives the
+    /// version of the server.
+    ///
+    /// # Errors
+    /// When the disk or the server does not work.
+    pub(crate) fn prepare(&self, bench: &mut DurabilityBench) -> Result<String, DurabilityError> {
+        bench.write_scripts(self.file)?;
+        let (file_system, options) = self.file_system();
+        let served = bench.serve(true)?;
+        bench.make_file_system(file_system)?;
+        bench.mount_live(file_system, options)?;
+        let data = bench.make_data(&bench.places.live())?;
+        if !self.file.prepare.is_empty() {
+            bench
+                .prepare(&self.view, &data)
+                .map_err(|why| self.broken(ServerScript::Prepare, &why))?;
+        }
+        let version = match self.file.version.is_empty() {
+            true => String::new(),
+            false => bench
+                .version(&self.view, &data, self.stop)
+                .map_err(|why| self.broken(ServerScript::Version, &why))?,
+        };
+        bench.unserve(served)?;
+        bench.keep_base()?;
+        Ok(version)
+    }
+
+    /// Plays the load of this number, and judges its cuts.
+    ///
+    /// # Errors
+    /// When the server or the witness does not work, or this machine does not.
+    pub(crate) fn play(
+        &self,
+        bench: &mut DurabilityBench,
+        number: u32,
+        is_cause_wanted: bool,
+    ) -> Result<LoadFindings, DurabilityError> {
+        let seed = self.seed.derive("load", number.into());
+        let ended = self.load(bench, seed)?;
+        let mut findings = LoadFindings {
+            acknowledged: ended.account.acknowledged() as u64,
+            logged: ended.log.entries.len() as u64,
+            is_full: ended.is_full,
+            ..LoadFindings::default()
+        };
+        if let Some(killed) = &ended.killed {
+            findings
+                .states
+                .push((DeviceModel::Killed, vec![killed.clone()]));
+        }
+        let cut_models = self.models().filter(|model| *model != DeviceModel::Killed);
+        for model in cut_models {
+            let judged = self.cut(bench, &ended, (model, number, seed), is_cause_wanted)?;
+            if findings.cause.is_empty() {
+                findings.cause = judged.1;
+            }
+            findings.states.push((model, judged.0));
+        }
+        Ok(findings)
+    }
+
+    /// Plays a load, and asks the server for everything while it runs, and once more after it was killed.
+    fn load(&self, bench: &mut DurabilityBench, seed: Seed) -> Result<EndedLoad, DurabilityError> {
+        let (file_system, options) = self.file_system();
+        let served = bench.serve(false)?;
+        bench.mount_live(file_system, options)?;
+        let data = bench.places.live().join("data");
+        if self.is_server() {
+            bench
+                .start(&self.view, &data, seed.0)
+                .map_err(|why| self.broken(ServerScript::Start, &why))?;
+        }
+        let account = self.write(bench, &served, &data, seed)?;
+        let end = served.disk.now();
+        let found = self.ask(bench, |witness| witness.read(&data, self.stop))?;
+        self.check_alive(&account, &found)?;
+        let mut killed = None;
+        if self.is_server() {
+            bench.kill()?;
+            if self.models().any(|model| model == DeviceModel::Killed) {
+                let at = self.instant(served.disk.position(), served.disk.now());
+                let began = bench.inside().clock().now();
+                killed = Some(self.recover(bench, &account, &data, (at, seed, began))?);
+            }
+        }
+        let is_full = served.disk.is_full();
+        let disk = bench.unserve(served)?;
+        Ok(EndedLoad {
+            log: disk.into_log(),
+            account,
+            end,
+            killed,
+            is_full,
+        })
+    }
+
+    fn write(
+        &self,
+        bench: &DurabilityBench,
+        served: &ServedDisk,
+        data: &Path,
+        seed: Seed,
+    ) -> Result<AckAccount, DurabilityError> {
+        let now = || AckInstant {
+            position: served.disk.position(),
+            at: served.disk.now(),
+        };
+        self.written(bench, data, &now, (seed, ACKS_MAX))
+    }
+
+    /// The account of a witness that writes for the length of a load, up to this number of
+    /// acknowledgements.
+    pub(crate) fn written(
+        &self,
+        bench: &DurabilityBench,
+        data: &Path,
+        now: &(dyn Fn() -> AckInstant + Sync),
+        (seed, acks_max): (Seed, usize),
+    ) -> Result<AckAccount, DurabilityError> {
+        let load = WitnessLoad {
+            seed: seed.0,
+            length: self.length,
+            acks_max,
+            now,
+            stop: self.stop,
+        };
+        let account = self.ask(bench, |witness| witness.write(data, &load))?;
+        match account.acknowledged() {
+            0 => Err(DurabilityError::Witness {
+                server: self.file.name.clone(),
+                why: format!(
+                    "nothing was acknowledged in {:.1} s; give a load more time with --for",
+                    self.length.as_secs_f64()
+                ),
+            }),
+            _ => Ok(account),
+        }
+    }
+
+    /// A value that is missing before any cut was never there.
+    fn check_alive(&self, account: &AckAccount, found: &FoundKeys) -> Result<(), DurabilityError> {
+        let missing = account.not_found_alive(found);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let shown: Vec<&str> = missing.iter().copied().take(SHOWN_MAX).collect();
+        Err(DurabilityError::Witness {
+            server: self.file.name.clone(),
+            why: format!(
+                "before any cut, 'have' does not find {} of {} acknowledged values ({})",
+                missing.len(),
+                account.acknowledged(),
+                shown.join(", ")
+            ),
+        })
+    }
+
+    fn instant(&self, position: usize, at: Nanos) -> CutInstant {
+        CutInstant {
+            position,
+            at,
+            promised: self.promised,
+        }
+    }
+
+    /// Starts the server on what there is, asks it, kills it. Its recovery began at `began`.
+    fn recover(
+        &self,
+        bench: &mut DurabilityBench,
+        account: &AckAccount,
+        data: &Path,
+        (cut, seed, began): (CutInstant, Seed, Duration),
+    ) -> Result<CrashFindings, DurabilityError> {
+        let started = match self.is_server() {
+            true => bench.start(&self.view, data, seed.0),
+            false => Ok(()),
+        };
+        let took = bench.inside().clock().now().saturating_sub(began);
+        let judged = match started {
+            Ok(()) => match self.ask(bench, |witness| witness.read(data, self.stop)) {
+                Ok(found) => account.judge(&found, cut),
+                Err(DurabilityError::Stopped) => return Err(DurabilityError::Stopped),
+                // It worked before the cut: what it stumbles over now is what the cut left.
+                Err(error) => {
+                    account.nothing_to_ask(DurabilityFlaw::Unreadable, &error.to_string(), cut)
+                }
+            },
+            Err(why @ (HostError::Failed { .. } | HostError::NotReady { .. })) => {
+                let words = how_it_failed(&why);
+                account.nothing_to_ask(DurabilityFlaw::DoesNotStart, &words, cut)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.is_server() {
+            bench.kill()?;
+        }
+        self.stopped()?;
+        Ok(CrashFindings {
+            recovery: Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+            ..judged
+        })
+    }
+
+    /// Instants of cuts, in their order: half of them right after an acknowledgement, the others at any
+    /// time since the first.
+    fn instants(&self, ended: &EndedLoad, seed: Seed) -> Vec<CutInstant> {
+        let acks = ended.account.instants();
+        let first = acks.first().map_or(Nanos(0), |ack| ack.at);
+        let mut rng = Rng::new(seed);
+        let mut draw = |below: u64| rng.below(below.max(1));
+        let one = |n: u32| match n % 2 {
+            0 => acks[to_usize(draw(acks.len() as u64))].at,
+            _ => Nanos(first.0 + draw(ended.end.since(first).0 + 1)),
+        };
+        let mut times: Vec<Nanos> = (0..self.cuts).map(one).collect();
+        times.sort_unstable();
+        let of = |at: Nanos| self.instant(ended.log.position_at(at), at);
+        times.into_iter().map(of).collect()
+    }
+
+    /// Cuts the disk of a load at several instants, and judges each state; with it, why the first loss
+    /// happens.
+    fn cut(
+        &self,
+        bench: &mut DurabilityBench,
+        ended: &EndedLoad,
+        (model, number, seed): (DeviceModel, u32, Seed),
+        is_cause_wanted: bool,
+    ) -> Result<(Vec<CrashFindings>, String), DurabilityError> {
+        let (durable, state) = bench.state_images()?;
+        let bytes = state_bytes(&state)?;
+        let mut images = CrashImages::new(&ended.log, &durable, bytes);
+        let mut judged = Vec::new();
+        let mut lossy = None;
+        let instants = self.instants(ended, seed.derive(model.name(), 0));
+        for (n, cut) in (0_u64..).zip(instants) {
+            self.stopped()?;
+            let all = u64::from(number) * u64::from(self.cuts) + n;
+            let drawn = seed.derive(model.name(), n + 1);
+            let crash = crash_state(&ended.log, cut.position, model, all, drawn);
+            images.build(&crash, &state)?;
+            let findings = self.judge_state(bench, &ended.account, cut)?;
+            if !findings.is_whole() && lossy.is_none() {
+                lossy = Some((crash, cut));
+            }
+            judged.push(findings);
+        }
+        let mut cause = String::new();
+        if let Some((crash, cut)) =
+            lossy.filter(|_| is_cause_wanted && model == DeviceModel::Volatile)
+        {
+            let (durable, state) = bench.state_images()?;
+            let log = &ended.log;
+            let mut images = CrashImages::new(log, &durable, bytes);
+            let mut is_lossy = |crash: &CrashState| {
+                images.build(crash, &state)?;
+                let findings = self.judge_state(bench, &ended.account, cut)?;
+                Ok::<bool, DurabilityError>(!findings.is_whole())
+            };
+            cause = shrink::cause(log, &crash, &mut is_lossy)?;
+        }
+        Ok((judged, cause))
+    }
+
+    /// Mounts a state, recovers the server on it, and judges what is there.
+    fn judge_state(
+        &self,
+        bench: &mut DurabilityBench,
+        account: &AckAccount,
+        cut: CutInstant,
+    ) -> Result<CrashFindings, DurabilityError> {
+        let (file_system, options) = self.file_system();
+        let began = bench.inside().clock().now();
+        match bench.mount_state(file_system, options) {
+            Ok(()) => {}
+            Err(HostError::Failed { output, .. }) => {
+                return Ok(account.nothing_to_ask(DurabilityFlaw::DoesNotMount, &output, cut));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let data: PathBuf = bench.places.state().join("data");
+        let judged = self.recover(bench, account, &data, (cut, self.seed, began));
+        bench.unmount_state()?;
+        judged
+    }
+}
+
+/// The words of a failure without the command, which is long and of plimsoll's making.
+fn how_it_failed(why: &HostError) -> String {
+    match why {
+        HostError::Failed { status, output, .. } => format!("ended with {status}: {output}"),
+        HostError::NotReady {
+            seconds, output, ..
+        } => {
+            format!("was not ready after {seconds} s: {output}")
+        }
+        HostError::TimedOut {
+            seconds, output, ..
+        } => {
+            format!("did not end within {seconds} s: {output}")
+        }
+        other => format!("could not be run: {other}"),
+    }
+}
+
+fn state_bytes(state: &File) -> Result<u64, DurabilityError> {
+    let facts = state.metadata();
+    Ok(facts
+        .map_err(DurabilityError::file("look at the image of a state"))?
+        .len())
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The witness of a server file: two scripts, heard line by line.
+
+use super::lines::{self, WitnessVerb};
+use super::{DurabilityWitness, WitnessLoad};
+use crate::error::DurabilityError;
+use crate::judge::{AckAccount, FoundKeys};
+use crate::view::{ServerScript, ServerView};
+use plimsoll_machine::host::{HostLineEnd, HostLineJob, LocalHost};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long `have` may take.
+const HAVE_LIMIT: Duration = Duration::from_secs(30);
+/// Most keys that a load tries or finds: they are in memory.
+const KEYS_MAX: usize = 1_000_000;
+
+/// The witness of a server file.
+#[derive(Debug)]
+pub struct ProgramsWitness<'a> {
+    /// Where its scripts run.
+    pub host: &'a LocalHost,
+    /// Identifier of the journal on whose behalf they do.
+    pub journal: &'a str,
+    /// Mark of their processes.
+    pub mark: &'a str,
+    /// The view of its scripts.
+    pub view: &'a ServerView,
+    /// Name of the server.
+    pub server: &'a str,
+}
+
+impl ProgramsWitness<'_> {
+    fn wrong(&self, why: impl Into<String>) -> DurabilityError {
+        DurabilityError::Witness {
+            server: self.server.into(),
+            why: why.into(),
+        }
+    }
+
+    fn hear(
+        &self,
+        (script, data, seed): (ServerScript, &Path, u64),
+        limit: Duration,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<HostLineEnd, DurabilityError> {
+        let command = self.view.command(script, data, self.mark, seed);
+        let job = HostLineJob {
+            journal: self.journal,
+            command: &command,
+            mark: self.mark,
+            limit,
+            line_max: lines::LINE_MAX,
+        };
+        Ok(self.host.hear(&job, stop, hear)?)
+    }
+}
+
+impl DurabilityWitness for ProgramsWitness<'_> {
+    fn write(&self, data: &Path, load: &WitnessLoad<'_>) -> Result<AckAccount, DurabilityError> {
+        let mut account = AckAccount::default();
+        let mut tried = 0;
+        let mut mistake = None;
+        let mut take = |line: &[u8]| -> Result<bool, String> {
+            // The acknowledgement was given before this instant.
+            let at = (load.now)();
+            let Some(line) = lines::read(line)? else {
+                return Ok(true);
+            };
+            match line.verb {
+                WitnessVerb::Try => {
+                    account.try_value(line.key, line.sum);
+                    tried += 1;
+                }
+                WitnessVerb::Ack => account.acknowledge(line.key, line.sum, at)?,
+                WitnessVerb::Have => return Err("'ack' printed a line with 'have'".into()),
+            }
+            if tried > KEYS_MAX {
+                return Err(format!("it tried more than {KEYS_MAX} values"));
+            }
+            Ok(account.acknowledged() < load.acks_max)
+        };
+        let heard = self.hear(
+            (ServerScript::Ack, data, load.seed),
+            load.length,
+            load.stop,
+            &mut |line| match take(line) {
+                Ok(true) => ControlFlow::Continue(()),
+                Ok(false) => ControlFlow::Break(()),
+                Err(why) => {
+                    mistake = Some(why);
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
+        if let Some(why) = mistake {
+            return Err(self.wrong(why));
+        }
+        match heard {
+            HostLineEnd::Stopped => return Err(DurabilityError::Stopped),
+            HostLineEnd::Failed { status, output } => {
+                return Err(self.wrong(format!("'ack' ended with {status}: {output}")));
+            }
+            _ => {}
+        }
+        Ok(account)
+    }
+
+    fn read(&self, data: &Path, stop: &AtomicBool) -> Result<FoundKeys, DurabilityError> {
+        let mut found = FoundKeys::new();
+        let mut mistake = None;
+        let mut take = |line: &[u8]| -> Result<(), String> {
+            let Some(line) = lines::read(line)? else {
+                return Ok(());
+            };
+            if line.verb != WitnessVerb::Have {
+                return Err("'have' printed a line without 'have'".into());
+            }
+            let before = found.insert(line.key.into(), line.sum.into());
+            if let Some(before) = before.filter(|before| before != line.sum) {
+                // A damaged server may show two values of a key: neither is its value.
+                let both = format!("{before} and {}", line.sum);
+                found.insert(line.key.into(), both);
+            }
+            match found.len() > KEYS_MAX {
+                true => Err(format!("'have' printed more than {KEYS_MAX} keys")),
+                false => Ok(()),
+            }
+        };
+        let heard = self.hear(
+            (ServerScript::Have, data, 0),
+            HAVE_LIMIT,
+            stop,
+            &mut |line| match take(line) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(why) => {
+                    mistake = Some(why);
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
+        if let Some(why) = mistake {
+            return Err(self.wrong(why));
+        }
+        match heard {
+            HostLineEnd::Done => Ok(found),
+            HostLineEnd::Stopped => Err(DurabilityError::Stopped),
+            HostLineEnd::Failed { status, output } => {
+                Err(self.wrong(format!("'have' ended with {status}: {output}")))
+            }
+            HostLineEnd::Late | HostLineEnd::HeardEnough => Err(self.wrong(format!(
+                "'have' did not end within {} s",
+                HAVE_LIMIT.as_secs()
+            ))),
+        }
+    }
+}

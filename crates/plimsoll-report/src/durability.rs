@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page of durability: what each setting gains, and what it loses when the power fails.
+
+use plimsoll_core::durability::{
+    DeviceModel, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
+};
+use plimsoll_core::num::to_usize;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_stats::events::bound_of_none;
+
+use crate::model::{
+    ForestChart, ForestGroup, ForestRow, ReportAnswer, ReportChart, ReportDocument, ReportDoubt,
+    ReportFigure, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
+
+/// Confidence of the bounds on what was not seen.
+const CONFIDENCE: f64 = 0.95;
+/// Rows whose sentence the answer has.
+const SENTENCES_MAX: usize = 3;
+
+/// Durability of a server as a report.
+#[must_use]
+pub fn durability(result: &DurabilityResult) -> ReportDocument {
+    let version = match result.version.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", result.version),
+    };
+    ReportDocument {
+        title: format!("Durability of {}", result.server),
+        subtitle: format!(
+            "{}{version} · one node · loads of {} with {} · kernel {} · {}",
+            result.about,
+            units::clock_duration(result.load_time),
+            plural(u64::from(result.clients), "writer"),
+            result.kernel,
+            result.began_at
+        ),
+        answer: answer(result),
+        headline: Vec::new(),
+        sections: vec![
+            table_section(result),
+            found_section(result),
+            method_section(result),
+        ],
+        data: serde_json::to_string(result).unwrap_or_default(),
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+fn name(row: &DurabilityRow, result: &DurabilityResult) -> String {
+    match row.label.is_empty() {
+        true => result.server.clone(),
+        false => row.label.clone(),
+    }
+}
+
+fn losses(row: &DurabilityRow, model: DeviceModel) -> Option<&DurabilityLosses> {
+    row.losses.iter().find(|losses| losses.model == model)
+}
+
+/// The hardest model that was judged, or the one that lost something first.
+fn deciding(row: &DurabilityRow) -> Option<&DurabilityLosses> {
+    let mut models = DeviceModel::ALL
+        .into_iter()
+        .filter_map(|model| losses(row, model));
+    let first = models.clone().next();
+    models
+        .find(|losses| losses.states_with_losses > 0)
+        .or(first)
+}
+
+fn times(gain: &DurabilityGain) -> Option<String> {
+    let ratio = gain.ratio.filter(|ratio| ratio.estimate.is_finite())?;
+    let shown = units::three_digits;
+    Some(format!(
+        "{}× ({} to {})",
+        shown(ratio.estimate),
+        shown(ratio.low),
+        shown(ratio.high)
+    ))
+}
+
+fn bound(losses: &DurabilityLosses) -> String {
+    let share = 100.0 * bound_of_none(to_usize(losses.loads.into()), CONFIDENCE);
+    format!(
+        "at most {} % of loads lose something, 95 %",
+        units::three_digits(share)
+    )
+}
+
+fn lost_words(losses: &DurabilityLosses) -> String {
+    let window = match losses.window {
+        Some(window) if window > Nanos(0) => format!(" up to {} old", units::duration(window)),
+        _ => String::new(),
+    };
+    format!(
+        "lost acknowledged writes{window} in {} of {} crash states ({})",
+        losses.states_with_losses,
+        losses.states,
+        losses.model.describe()
+    )
+}
+
+fn kept_words(losses: &DurabilityLosses) -> String {
+    format!(
+        "lost none in {} crash states of {} ({}; {})",
+        losses.states,
+        plural(losses.loads.into(), "load"),
+        losses.model.describe(),
+        bound(losses)
+    )
+}
+
+/// The sentence of a row.
+fn sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<String> {
+    let losses = deciding(row)?;
+    let fate = match losses.states_with_losses {
+        0 => kept_words(losses),
+        _ => lost_words(losses),
+    };
+    let speed = row.gain.as_ref().and_then(times);
+    let speed = speed.map_or(String::new(), |times| {
+        format!("acknowledges {times} times as many writes a second and ").replace("× (", " (")
+    });
+    Some(format!("{} {speed}{fate}.", name(row, result)))
+}
+
+fn answer(result: &DurabilityResult) -> ReportAnswer {
+    let broken: Vec<&DurabilityRow> = result
+        .rows
+        .iter()
+        .filter(|row| row.breaks_its_promise())
+        .collect();
+    let told: Vec<&DurabilityRow> = match broken.is_empty() {
+        true => result.rows.iter().collect(),
+        false => broken.clone(),
+    };
+    let sentences = told.iter().filter_map(|row| sentence(row, result));
+    let mut text: Vec<String> = sentences.take(SENTENCES_MAX).collect();
+    if !broken.is_empty() {
+        let all: Vec<String> = broken
+            .iter()
+            .map(|row| promise_broken(row, result))
+            .collect();
+        text.insert(0, all.join(" "));
+    }
+    if text.is_empty() {
+        text.push("Nothing was judged: the run ended before its first load was over.".into());
+    }
+    ReportAnswer {
+        text: text.join(" "),
+        tone: match (broken.is_empty(), result.interrupted) {
+            (false, _) => ReportSeverity::Bad,
+            (true, true) => ReportSeverity::Care,
+            (true, false) => ReportSeverity::Plain,
+        },
+        figure: figure(result),
+        doubts: doubts(result),
+        ..ReportAnswer::default()
+    }
+}
+
+fn promise_broken(row: &DurabilityRow, result: &DurabilityResult) -> String {
+    let name = name(row, result);
+    match row.may_lose.is_empty() {
+        true => format!("{name} claims to be safe, and is not."),
+        false => format!("{name} loses more than its manual says."),
+    }
+}
+
+fn doubts(result: &DurabilityResult) -> Vec<ReportDoubt> {
+    let mut doubts = Vec::new();
+    if result.interrupted {
+        doubts
+            .push("The run was stopped before its end: figures are of what was judged.".to_owned());
+    }
+    let few = result
+        .rows
+        .iter()
+        .flat_map(|row| &row.losses)
+        .map(|losses| losses.loads)
+        .min();
+    if let Some(few) = few.filter(|few| *few < LOADS_FEW) {
+        doubts.push(format!(
+            "Only {} of a setting were cut: a rare loss is not seen. Ask for more with --loads.",
+            plural(few.into(), "load")
+        ));
+    }
+    let full: u32 = result.rows.iter().map(|row| row.totals.full_logs).sum();
+    if full > 0 {
+        doubts.push(format!(
+            "The log of the disk was full in {}, which ended early.",
+            plural(full.into(), "load")
+        ));
+    }
+    let doubt = |text| ReportDoubt {
+        text,
+        section: "method".into(),
+    };
+    doubts.into_iter().map(doubt).collect()
+}
+
+/// With fewer loads the bound on losses is above a quarter.
+const LOADS_FEW: u32 = 10;
+
+fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
+    let row = |row: &DurabilityRow| {
+        let gain = row.gain.as_ref()?;
+        let losses = deciding(row);
+        let lost = losses.map_or(0, |losses| losses.states_with_losses);
+        let states = losses.map_or(0, |losses| losses.states);
+        Some(ForestRow {
+            label: name(row, result),
+            ratio: Some(gain.ratio?),
+            text: times(gain)?,
+            verdict: format!("lost in {lost} of {states}"),
+            tone: match lost {
+                0 => ReportSeverity::Good,
+                _ => ReportSeverity::Bad,
+            },
+        })
+    };
+    let rows: Vec<ForestRow> = result.rows.iter().skip(1).filter_map(row).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let chart = ForestChart {
+        base: result
+            .rows
+            .first()
+            .map(|row| name(row, result))
+            .unwrap_or_default(),
+        margin: 0.0,
+        groups: vec![ForestGroup {
+            title: "acknowledged writes a second".into(),
+            metric: "times as many".into(),
+            rows,
+        }],
+    };
+    Some(
+        ReportFigure::new(
+            "What does a setting gain, and what does it lose?",
+            "Right: more acknowledged writes a second. Beside it: in how many crash states it lost some.",
+            ReportChart::Forest(chart),
+        )
+        .compact(),
+    )
+}
+
+fn table_section(result: &DurabilityResult) -> ReportSection {
+    let mut columns = vec!["setting".to_owned()];
+    let has_gains = result.rows.iter().any(|row| row.gain.is_some());
+    if has_gains {
+        columns.extend(["#acknowledged/s", "#times the first"].map(String::from));
+    }
+    let models: Vec<DeviceModel> = DeviceModel::ALL
+        .into_iter()
+        .filter(|model| result.rows.iter().any(|row| losses(row, *model).is_some()))
+        .collect();
+    columns.extend(models.iter().map(|model| match model {
+        DeviceModel::Killed => "server killed: lost in".to_owned(),
+        cut => format!("power cut, {cut} cache: lost in"),
+    }));
+    columns.extend(["#~longest window", "#~recovery"].map(String::from));
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let mut table = ReportTable::new("Gain and loss of each setting", &columns);
+    for row in &result.rows {
+        let mut cells = vec![ReportTableCell::new(name(row, result))];
+        if has_gains {
+            cells.extend(gain_cells(row));
+        }
+        cells.extend(models.iter().map(|model| loss_cell(losses(row, *model))));
+        let longest = row.losses.iter().filter_map(|losses| losses.window).max();
+        let slowest = row.losses.iter().filter_map(|losses| losses.recovery).max();
+        cells.extend([longest, slowest].map(time_cell));
+        table.rows.push(cells);
+    }
+    table.notes = notes(result);
+    ReportSection {
+        is_answer: true,
+        items: vec![ReportItem::Table(table)],
+        ..ReportSection::new("Settings", "").at("settings")
+    }
+}
+
+fn gain_cells(row: &DurabilityRow) -> [ReportTableCell; 2] {
+    let Some(gain) = &row.gain else {
+        return [ReportTableCell::new("–"), ReportTableCell::new("–")];
+    };
+    let mean = gain.rates.iter().sum::<f64>() / gain.rates.len().max(1) as f64;
+    let ratio = match times(gain) {
+        Some(text) => ReportTableCell::new(text),
+        None => ReportTableCell::new("–"),
+    };
+    [ReportTableCell::new(units::rate(mean)).value(mean), ratio]
+}
+
+fn loss_cell(losses: Option<&DurabilityLosses>) -> ReportTableCell {
+    let Some(losses) = losses else {
+        return ReportTableCell::new("–");
+    };
+    let cell = ReportTableCell::new(format!(
+        "{} of {}",
+        losses.states_with_losses, losses.states
+    ));
+    match losses.states_with_losses {
+        0 => cell.detail(bound(losses)).tone(ReportSeverity::Good),
+        _ => cell
+            .detail(format!(
+                "{} of {} acknowledged writes; {} of {}",
+                losses.lost,
+                losses.acknowledged,
+                losses.loads_with_losses,
+                plural(losses.loads.into(), "load")
+            ))
+            .tone(ReportSeverity::Bad),
+    }
+}
+
+fn time_cell(time: Option<Nanos>) -> ReportTableCell {
+    match time {
+        Some(time) => ReportTableCell::new(units::duration(time)).value(time.0 as f64),
+        None => ReportTableCell::new("–"),
+    }
+}
+
+fn notes(result: &DurabilityResult) -> Vec<String> {
+    let mut notes = vec![
+        "Loss: on a disk of plimsoll's that logs its writes, cut afterwards at many instants. The bound counts \
+         loads, which are independent, and not the cuts of one load."
+            .to_owned(),
+    ];
+    if !result.gain_on.is_empty() {
+        notes.push(format!(
+            "Gain: on {}, without the logging disk, with its 95 % interval.",
+            result.gain_on
+        ));
+    }
+    let risky = result.rows.iter().filter(|row| !row.may_lose.is_empty());
+    notes.extend(risky.map(|row| format!("By its manual {}.", row.may_lose)));
+    notes
+}
+
+fn found_section(result: &DurabilityResult) -> ReportSection {
+    let columns = ["setting", "device", "found", "#states", "example"];
+    let mut table = ReportTable::new("What was found after cuts", &columns);
+    let mut causes = Vec::new();
+    for row in &result.rows {
+        for losses in &row.losses {
+            for (flaw, states) in &losses.flaws {
+                table.rows.push(vec![
+                    ReportTableCell::new(name(row, result)),
+                    ReportTableCell::new(losses.model.name()),
+                    ReportTableCell::new(flaw.name()),
+                    ReportTableCell::new(states.to_string()).value(f64::from(*states)),
+                    ReportTableCell::new(losses.example.clone()),
+                ]);
+            }
+            if !losses.cause.is_empty() {
+                causes.push(format!("{}: {}.", name(row, result), losses.cause));
+            }
+        }
+    }
+    let mut items = match table.rows.is_empty() {
+        true => vec![ReportItem::Text(
+            "Every acknowledged write was there in every state.".into(),
+        )],
+        false => vec![ReportItem::Table(table)],
+    };
+    items.extend(causes.into_iter().map(ReportItem::Text));
+    ReportSection {
+        items,
+        ..ReportSection::new("What was found", "").at("found")
+    }
+}
+
+fn method_section(result: &DurabilityResult) -> ReportSection {
+    let acknowledged: u64 = result.rows.iter().map(|row| row.totals.acknowledged).sum();
+    let requests: u64 = result.rows.iter().map(|row| row.totals.requests).sum();
+    let models =
+        DeviceModel::ALL.map(|model| (model.name().to_owned(), model.describe().to_owned()));
+    let mut facts = vec![
+        ("Seed".to_owned(), result.seed.to_string()),
+        ("Acknowledged writes".to_owned(), acknowledged.to_string()),
+        (
+            "Requests that the disk logged".to_owned(),
+            requests.to_string(),
+        ),
+    ];
+    facts.extend(models);
+    ReportSection {
+        items: vec![ReportItem::Facts(facts)],
+        page_only: true,
+        ..ReportSection::new("Method", "").at("method")
+    }
+}

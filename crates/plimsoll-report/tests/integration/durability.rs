@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page of durability, of a result of format 1.0.
+
+use plimsoll_core::durability::{DurabilityFlaw, DurabilityResult};
+use plimsoll_report::{durability, html, terminal};
+
+fn result() -> DurabilityResult {
+    serde_json::from_str(include_str!("../durability/1.0.json")).unwrap()
+}
+
+#[test]
+fn the_first_screen_has_gain_and_loss_and_the_model_of_the_device() {
+    let text = terminal(&durability(&result()), 100, false, false);
+    insta::assert_snapshot!("durability.txt", text);
+    let page = html(&durability(&result()));
+    for part in [
+        "synchronous_commit=off acknowledges",
+        "disk with a volatile write cache",
+        "on /srv/plimsoll (virtio), without the logging disk",
+    ] {
+        assert!(page.contains(part), "{part} is not on the page");
+    }
+}
+
+#[test]
+fn a_promise_that_is_broken_comes_first() {
+    let mut broken = result();
+    broken.rows[1].may_lose.clear();
+    assert!(broken.rows[1].breaks_its_promise());
+    let answer = durability(&broken).answer.text;
+    let begin = "synchronous_commit=off claims to be safe, and is not.";
+    assert!(answer.starts_with(begin), "{answer}");
+    let mut late = result();
+    assert!(!late.rows[1].breaks_its_promise());
+    let flaws = &mut late.rows[1].losses[1].flaws;
+    flaws.insert(DurabilityFlaw::OlderThanPromised, 2);
+    assert!(late.rows[1].breaks_its_promise());
+    let answer = durability(&late).answer.text;
+    assert!(
+        answer.contains("loses more than its manual says"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_run_that_judged_nothing_says_so() {
+    let mut nothing = result();
+    nothing.interrupted = true;
+    for row in &mut nothing.rows {
+        (row.gain, row.losses) = (None, Vec::new());
+    }
+    let answer = durability(&nothing).answer;
+    assert!(
+        answer.text.starts_with("Nothing was judged"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(answer.doubts.len(), 1);
+}

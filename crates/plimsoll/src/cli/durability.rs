@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll durability`: whether acknowledged writes survive a power cut, and what a setting gains that
+//! loses them.
+
+use super::trust::TrustArgs;
+use plimsoll_agent::run_id;
+use plimsoll_console::context;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
+use plimsoll_core::durability::{DeviceModel, DurabilityResult};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::text;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_durability::bench::{self, BenchPlaces, DurabilityBench};
+use plimsoll_durability::server_file::{self, FILE_SYSTEM, ServerFile, ServerSettings};
+use plimsoll_durability::view::{self, ServerScript};
+use plimsoll_durability::{
+    DurabilityCampaign, DurabilityError, DurabilityListener, GainBlocks, LabelledSettings,
+    shipped_server, shipped_servers,
+};
+use plimsoll_engine::sys::clock;
+use plimsoll_machine::host::{Host as _, LocalHost, facts, medium};
+use plimsoll_machine::journal::Journal;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Smallest disk: xfs wants 300 MiB.
+const DISK_MIN: u64 = 300 << 20;
+/// Largest disk: its images are in memory.
+const DISK_MAX: u64 = 16 << 30;
+/// Time that starting, asking and mounting take of one load or state, for what is said beforehand.
+const OVERHEAD: Nanos = Nanos(1_500_000_000);
+
+/// Show what a server's settings gain, and which acknowledged writes they lose when the power fails.
+///
+/// Nothing is switched off: the server works on a disk that logs every write and flush, and that disk is
+/// cut afterwards at many instants. Each crash state is mounted, the server is started on it, and asked for
+/// all that it had acknowledged. Speed is measured on the storage of --on, without the logging disk.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll durability files
+  plimsoll durability postgresql --vary synchronous_commit --on /mnt/new
+  plimsoll durability sqlite --set journal_mode=WAL --vary synchronous
+  plimsoll durability ./server.toml --clients 16 --trust ./server.toml
+
+Needs root. docs/durability.md has the form of a server file.
+Exit code 12 when a setting that claims to be safe lost something, or one lost more than it says.")]
+pub(super) struct DurabilityArgs {
+    /// Server: the name of one that plimsoll knows (--list), or a server file.
+    #[arg(value_name = "SERVER", required_unless_present = "list")]
+    server: Option<String>,
+    /// List the servers that plimsoll knows, with their settings.
+    #[arg(long)]
+    list: bool,
+    /// Compare all values of this setting, or those given (default: the server's first one).
+    #[arg(long, value_name = "SETTING[=A,B]")]
+    vary: Option<String>,
+    /// Give a setting another value in all rows. May be repeated.
+    #[arg(long, value_name = "SETTING=VALUE")]
+    set: Vec<String>,
+    /// How the disk loses its power: volatile (a write cache is lost), protected (it survives) or both.
+    #[arg(long, default_value = "both", value_parser = ["volatile", "protected", "both"], value_name = "MODEL")]
+    device: String,
+    /// Loads of each setting; the bound on what was not seen counts these.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    loads: u32,
+    /// Cuts of each load, for each model of the device.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    cuts: u32,
+    /// Length of each load.
+    #[arg(long = "for", id = "length", default_value = "2s", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Nanos,
+    /// Writers at a time.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: u32,
+    /// Measure the speed on this directory's storage (default: plimsoll's own directory).
+    #[arg(long, value_name = "DIR")]
+    on: Option<PathBuf>,
+    /// Blocks in which the speed is measured; 0: not at all.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    blocks: u32,
+    /// Size of the disk that is cut; its images are in memory.
+    #[arg(long, default_value = "512MiB", value_parser = units::parse_size, value_name = "SIZE")]
+    disk_size: u64,
+    /// Draw from this seed (default: another one each time).
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Keep the result and its page in DIR (default: plimsoll-results/durability-…).
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say what would be done and how long it takes, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub(super) fn main(args: &DurabilityArgs) -> CliResult {
+    let Some(server) = args.server.as_deref().filter(|_| !args.list) else {
+        terminal::print(&list()?);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let file = read(server, args)?;
+    let rows = rows(&file, args)?;
+    if !(DISK_MIN..=DISK_MAX).contains(&args.disk_size) {
+        let range = [DISK_MIN, DISK_MAX].map(|bytes| units::size(bytes as f64));
+        let text = format!("--disk-size: expected {} to {}", range[0], range[1]);
+        return Err(CliError::invalid(text));
+    }
+    let mut campaign = DurabilityCampaign {
+        file: &file,
+        rows,
+        loads: args.loads,
+        cuts: args.cuts,
+        models: models(&args.device),
+        length: args.length,
+        clients: args.clients,
+        gain: None,
+        seed: args.seed.map_or_else(|| Seed(clock::wall_clock().0), Seed),
+    };
+    if args.dry_run {
+        terminal::print(&plan(&campaign, args));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let host = context::host();
+    check_machine(&campaign, &host)?;
+    let id = format!("durability-{}", run_id::run_id());
+    let state = context::state_dir()?;
+    let work = state.path().join(&id);
+    let storage = args.on.clone().unwrap_or_else(|| state.path().into());
+    let gain = gain_directory(&storage, &id, args)?;
+    campaign.gain = gain.clone().map(|directory| GainBlocks {
+        directory,
+        blocks: args.blocks,
+    });
+    let folder = DurabilityFolder::make(args)?;
+    let stop = context::stop_flag()?;
+    let journal = Journal::create(&state, run_id::run_header(&id))
+        .map_err(doing(CliExitCode::Failed, "begin the journal of the bench"))?;
+    let places = BenchPlaces::new(&work, &id);
+    let mut bench = DurabilityBench::raise(places, host, journal, args.disk_size, gain.as_deref())
+        .map_err(|error| failure(&error))?;
+    let mut result = empty_result(&campaign, &storage);
+    let mut listener = DurabilityProgress { folder: &folder };
+    let done = campaign.carry_out(&mut bench, &stop, &mut result, &mut listener);
+    result.interrupted = done.is_err();
+    let left = bench.lower().problems();
+    folder.write(&result)?;
+    let ended = match done {
+        Ok(()) | Err(DurabilityError::Stopped) => show(&result, &folder, args),
+        Err(error) => Err(failure(&error)),
+    };
+    if left.is_empty() {
+        return ended;
+    }
+    let text = format!("clean up:\n  {}", left.join("\n  "));
+    Err(CliError::new(CliExitCode::NotCleaned, text).hint("run `plimsoll raze` to try again"))
+}
+
+fn failure(error: &DurabilityError) -> CliError {
+    match error {
+        DurabilityError::Witness { .. } | DurabilityError::Server { .. } => {
+            CliError::sentence(CliExitCode::CannotJudge, error)
+        }
+        DurabilityError::Stopped => plimsoll_console::failure::stopped(),
+        _ => CliError::new(CliExitCode::Failed, error),
+    }
+}
+
+/// The file of a server: one that is part of the program, or one that is trusted.
+fn read(server: &str, args: &DurabilityArgs) -> Result<ServerFile, CliError> {
+    let text = match shipped_server(server) {
+        Some(text) => text.to_owned(),
+        None => {
+            let path = Path::new(server);
+            if !server.ends_with(".toml") && !server.contains('/') {
+                let known: Vec<&str> = shipped_servers().collect();
+                let text = format!(
+                    "unknown server '{server}': expected a server file, or one of {}",
+                    known.join(", ")
+                );
+                return Err(CliError::invalid(text));
+            }
+            text_of(path)?
+        }
+    };
+    let file = server_file::read(&text)
+        .map_err(|why| CliError::invalid(format!("server file {server}: {why}")))?;
+    if shipped_server(server).is_none() {
+        let starts: Vec<String> = ServerScript::ALL
+            .into_iter()
+            .map(|script| (script, script.text(&file)))
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(script, text)| format!("{}: {}", script.name(), text.trim()))
+            .collect();
+        args.trust.check(Path::new(server), &starts, args.dry_run)?;
+    }
+    Ok(file)
+}
+
+/// The text of a server file: a regular file, not too large, that would act on no terminal.
+fn text_of(path: &Path) -> Result<String, CliError> {
+    let about = |why: &dyn std::fmt::Display| {
+        CliError::usage(format!("read server file {}: {why}", path.display()))
+    };
+    let facts = std::fs::metadata(path).map_err(|error| about(&error))?;
+    if !facts.is_file() || facts.len() > server_file::SERVER_FILE_MAX as u64 {
+        return Err(about(&"it is no regular file, or too large"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| about(&error))?;
+    match text::printable_lines(&text) == text {
+        true => Ok(text),
+        false => Err(about(&"it has control characters")),
+    }
+}
+
+fn models(device: &str) -> Vec<DeviceModel> {
+    let cut = match device {
+        "volatile" => vec![DeviceModel::Volatile],
+        "protected" => vec![DeviceModel::Protected],
+        _ => vec![DeviceModel::Volatile, DeviceModel::Protected],
+    };
+    cut.into_iter().chain([DeviceModel::Killed]).collect()
+}
+
+/// The settings of all rows.
+fn rows(file: &ServerFile, args: &DurabilityArgs) -> Result<Vec<LabelledSettings>, CliError> {
+    let mut base = file.defaults();
+    for word in &args.set {
+        base = file
+            .with(&base, word)
+            .map_err(|why| CliError::invalid(format!("--set: {why}")))?;
+    }
+    let of = |label: String, settings: ServerSettings| LabelledSettings { label, settings };
+    let Some(vary) = args.vary.clone().or_else(|| file.first_setting.clone()) else {
+        return Ok(vec![of(String::new(), base)]);
+    };
+    let (name, values) = match vary.split_once('=') {
+        Some((name, values)) => (name, values.split(',').map(String::from).collect()),
+        None => (vary.as_str(), Vec::new()),
+    };
+    let setting = file
+        .setting(name)
+        .map_err(|why| CliError::invalid(format!("--vary: {why}")))?;
+    let values: Vec<String> = match values.is_empty() {
+        true => setting.values.clone(),
+        false => values,
+    };
+    let row = |value: &String| {
+        let label = format!("{name}={value}");
+        let settings = file.with(&base, &label);
+        settings
+            .map(|settings| of(label, settings))
+            .map_err(|why| CliError::invalid(format!("--vary: {why}")))
+    };
+    values.iter().map(row).collect()
+}
+
+/// The directory that gains are measured in; none where they are not.
+fn gain_directory(
+    storage: &Path,
+    id: &str,
+    args: &DurabilityArgs,
+) -> Result<Option<PathBuf>, CliError> {
+    if args.blocks == 0 || args.dry_run {
+        return Ok(None);
+    }
+    if args.on.is_some() && !storage.is_dir() {
+        let text = format!("--on {}: it is no directory", storage.display());
+        return Err(CliError::invalid(text));
+    }
+    let real = match storage.is_dir() {
+        true => storage.canonicalize().map_err(doing(
+            CliExitCode::Failed,
+            format!("find {}", storage.display()),
+        ))?,
+        false => storage.to_path_buf(),
+    };
+    Ok(Some(real.join(format!("plimsoll-{id}"))))
+}
+
+fn check_machine(campaign: &DurabilityCampaign<'_>, host: &LocalHost) -> Result<(), CliError> {
+    if !host.is_root() {
+        let text = "durability needs root, for mounts and loop devices";
+        return Err(CliError::invalid(text).hint("run it with sudo"));
+    }
+    let mut missing = Vec::new();
+    let makers = campaign
+        .rows
+        .iter()
+        .map(|row| format!("mkfs.{}", row.settings.value(FILE_SYSTEM)));
+    let mut programs: Vec<String> = bench::PROGRAMS.map(String::from).to_vec();
+    programs.extend(makers);
+    if campaign.file.witness.is_none() {
+        programs.extend(view::PROGRAMS.map(String::from));
+    }
+    programs.sort();
+    programs.dedup();
+    for program in programs {
+        if host.find_program(&program).is_none() {
+            missing.push(program);
+        }
+    }
+    for program in &campaign.file.programs {
+        let own = campaign
+            .file
+            .path
+            .iter()
+            .any(|dir| dir.join(program).is_file());
+        if !own && host.find_program(program).is_none() {
+            missing.push(program.clone());
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "durability of {}: these programs are missing: {}",
+        campaign.file.name,
+        missing.join(", ")
+    );
+    let hint = match campaign.file.install.as_str() {
+        "" => "on Debian: apt install libnbd-bin bubblewrap util-linux e2fsprogs".to_owned(),
+        install => format!("on Debian: apt install libnbd-bin bubblewrap; {install}"),
+    };
+    Err(CliError::invalid(text).hint(hint))
+}
+
+fn empty_result(campaign: &DurabilityCampaign<'_>, storage: &Path) -> DurabilityResult {
+    let gain_on = campaign.gain.as_ref().map_or(String::new(), |_| {
+        let medium = medium::below(storage);
+        let words = medium
+            .in_memory
+            .map_or(medium.words, |memory| format!("memory: {memory}"));
+        format!("{} ({words})", storage.display())
+    });
+    DurabilityResult {
+        format: FormatVersion::DURABILITY,
+        server: campaign.file.name.clone(),
+        about: campaign.file.about.clone(),
+        version: String::new(),
+        seed: campaign.seed,
+        began_at: jiff::Zoned::now().strftime("%Y-%m-%d %H:%M").to_string(),
+        load_time: campaign.length,
+        clients: campaign.clients,
+        gain_on,
+        kernel: facts::machine().kernel,
+        rows: campaign.empty_rows(),
+        interrupted: false,
+    }
+}
+
+/// Where the result is kept.
+#[derive(Debug)]
+struct DurabilityFolder(PathBuf);
+
+impl DurabilityFolder {
+    fn make(args: &DurabilityArgs) -> Result<Self, CliError> {
+        let name = || format!("durability-{}", run_id::run_id());
+        let path = match &args.output {
+            Some(path) => path.clone(),
+            None => PathBuf::from("plimsoll-results").join(name()),
+        };
+        if path.join("durability.json").exists() {
+            let text = format!("{} has a result already", path.display());
+            return Err(CliError::invalid(text).hint("give another folder with -o"));
+        }
+        std::fs::create_dir_all(&path).map_err(doing(
+            CliExitCode::Failed,
+            format!("create {}", path.display()),
+        ))?;
+        Ok(DurabilityFolder(path))
+    }
+
+    fn page(&self) -> PathBuf {
+        self.0.join("durability.html")
+    }
+
+    fn write(&self, result: &DurabilityResult) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(result).unwrap_or_default();
+        let page = plimsoll_report::html(&plimsoll_report::durability(result));
+        for (path, bytes) in [(self.0.join("durability.json"), text), (self.page(), page)] {
+            plimsoll_archive::write_result(&path, bytes).map_err(doing(
+                CliExitCode::Failed,
+                format!("write {}", path.display()),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells how far it is, and keeps what was judged.
+struct DurabilityProgress<'a> {
+    folder: &'a DurabilityFolder,
+}
+
+impl DurabilityListener for DurabilityProgress<'_> {
+    fn begins(&mut self, text: &str) {
+        terminal::say(text);
+    }
+
+    fn so_far(&mut self, result: &DurabilityResult) {
+        // A failure to write is told at the end.
+        let _ = self.folder.write(result);
+    }
+}
+
+fn show(result: &DurabilityResult, folder: &DurabilityFolder, args: &DurabilityArgs) -> CliResult {
+    if args.json {
+        let value =
+            serde_json::to_value(result).map_err(doing(CliExitCode::Failed, "print the result"))?;
+        terminal::print_json(&value);
+    } else {
+        let report = plimsoll_report::durability(result);
+        let (width, colour) = (terminal::width(), terminal::colour());
+        terminal::print_coloured(&plimsoll_report::terminal(&report, width, colour, false));
+        terminal::print(&format!("Page: {}", folder.page().display()));
+    }
+    if result.rows.iter().any(|row| row.breaks_its_promise()) {
+        return super::done(CliExitCode::BadData);
+    }
+    match result.interrupted {
+        true => super::done(CliExitCode::Interrupted),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The plan of a dry run.
+fn plan(campaign: &DurabilityCampaign<'_>, args: &DurabilityArgs) -> String {
+    let rows = campaign.rows.len() as u64;
+    let models = campaign.models.len() as u64 - 1;
+    let states = u64::from(campaign.loads) * u64::from(campaign.cuts) * models;
+    let one = Nanos(campaign.length.0.saturating_add(2 * OVERHEAD.0));
+    let cut = Nanos(states.saturating_mul(OVERHEAD.0));
+    let gains = Nanos(u64::from(args.blocks).saturating_mul(one.0));
+    let each = Nanos(u64::from(campaign.loads).saturating_mul(one.0)) + cut + gains;
+    let all = Nanos(each.0.saturating_mul(rows));
+    let mut text = format!(
+        "Nothing was done. For each of {rows} settings of {}:\n",
+        campaign.file.name
+    );
+    for row in &campaign.rows {
+        let _ = writeln!(
+            text,
+            "  {}",
+            match row.label.as_str() {
+                "" => "the defaults",
+                label => label,
+            }
+        );
+    }
+    let _ = writeln!(
+        text,
+        "it would play {} loads of {} on a logging disk of {}, judge {states} crash states,\n\
+         and measure the speed in {} blocks. That takes roughly {}, most of it mounts and starts.",
+        campaign.loads,
+        units::clock_duration(campaign.length),
+        units::size(args.disk_size as f64),
+        args.blocks,
+        units::clock_duration(all)
+    );
+    let _ = write!(
+        text,
+        "It needs {} of memory at most, and removes all that it makes.",
+        units::size(4.0 * args.disk_size as f64)
+    );
+    text
+}
+
+/// The servers that plimsoll knows.
+fn list() -> Result<String, CliError> {
+    let files = plimsoll_durability::read_shipped().map_err(CliError::invalid)?;
+    let mut text = String::new();
+    for file in files {
+        let _ = writeln!(text, "{}: {}", file.name, file.about);
+        for (name, setting) in &file.settings {
+            let values: Vec<String> = setting
+                .values
+                .iter()
+                .map(|value| match setting.loses.contains_key(value) {
+                    true => format!("{value}*"),
+                    false => value.clone(),
+                })
+                .collect();
+            let _ = writeln!(text, "  {name} = {}", values.join(" | "));
+        }
+    }
+    let _ = write!(text, "* may lose acknowledged writes, by its own manual");
+    Ok(text)
+}
