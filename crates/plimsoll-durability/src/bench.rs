@@ -185,8 +185,6 @@ pub struct DurabilityBench {
     inside: LocalHost,
     applied: AppliedPlan,
     disk_bytes: u64,
-    /// Numbers sockets: each disk has one.
-    disks: u32,
 }
 
 /// A disk in use.
@@ -219,7 +217,6 @@ impl DurabilityBench {
             inside,
             applied,
             disk_bytes,
-            disks: 0,
         })
     }
 
@@ -313,8 +310,12 @@ impl DurabilityBench {
             .map_err(DurabilityError::file(format!("create {}", data.display())))?;
         let log_max = self.disk_bytes * LOG_SIZES;
         let disk = Arc::new(LoggedDisk::new(live, data, self.disk_bytes, log_max));
-        self.disks += 1;
-        let socket = self.places.at(&format!("nbd-{}.sock", self.disks));
+        // Short: the whole path of a socket may have some hundred bytes.
+        let socket = self.places.at("s");
+        if socket.symlink_metadata().is_ok() {
+            let what = format!("remove {}", socket.display());
+            fs::remove_file(&socket).map_err(DurabilityError::file(what))?;
+        }
         let what = format!("serve a disk at {}", socket.display());
         let server = NbdServer::start(&disk, &socket).map_err(DurabilityError::file(what))?;
         let file = self.places.served();

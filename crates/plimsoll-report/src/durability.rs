@@ -86,70 +86,100 @@ fn times(gain: &DurabilityGain) -> Option<String> {
     ))
 }
 
+/// The share of loads that may lose something where none was seen to, as a percentage.
 fn bound(losses: &DurabilityLosses) -> String {
     let share = 100.0 * bound_of_none(to_usize(losses.loads.into()), CONFIDENCE);
-    format!(
-        "at most {} % of loads lose something, 95 %",
-        units::three_digits(share)
-    )
+    format!("{share:.0} %")
 }
 
-fn lost_words(losses: &DurabilityLosses) -> String {
-    let window = match losses.window {
-        Some(window) if window > Nanos(0) => format!(" up to {} old", units::duration(window)),
-        _ => String::new(),
+/// Names of several rows, the name of their setting once.
+fn names(rows: &[&DurabilityRow], result: &DurabilityResult) -> String {
+    let labels: Vec<String> = rows.iter().map(|row| name(row, result)).collect();
+    let setting = labels[0].split_once('=').map_or("", |(setting, _)| setting);
+    let values: Vec<&str> = labels
+        .iter()
+        .filter_map(|label| label.strip_prefix(setting)?.strip_prefix('='))
+        .collect();
+    match (values.len() == labels.len(), values.split_last()) {
+        (true, Some((last, before))) if !before.is_empty() => {
+            format!("{setting}={} and {last}", before.join(", "))
+        }
+        _ => labels.join(", "),
+    }
+}
+
+/// The sentence on all rows that lost nothing, of which the first has the fewest states.
+fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<String> {
+    let least = rows
+        .iter()
+        .filter_map(|row| deciding(row))
+        .min_by_key(|losses| (losses.loads, losses.states))?;
+    let each = match rows.len() {
+        1 => "",
+        _ => " each",
     };
-    format!(
-        "lost acknowledged writes{window} in {} of {} crash states ({})",
+    Some(format!(
+        "{} kept every acknowledged write in {} crash states{each} of {} ({}); 95 % sure: at most {} of loads lose \
+         any.",
+        names(rows, result),
+        least.states,
+        plural(least.loads.into(), "load"),
+        least.model.describe(),
+        bound(least)
+    ))
+}
+
+/// The sentence on a row that lost something.
+fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<String> {
+    let losses = deciding(row)?;
+    let speed = row
+        .gain
+        .as_ref()
+        .and_then(times)
+        .map_or(String::new(), |times| {
+            format!(
+                "acknowledges {} as many writes a second and ",
+                times.replace('×', " times")
+            )
+        });
+    let window = match losses.window {
+        Some(window) if window > Nanos(0) => {
+            format!("those of the last {} at most", units::duration(window))
+        }
+        _ => "acknowledged writes".to_owned(),
+    };
+    Some(format!(
+        "{} {speed}lost {window} in {} of {} crash states ({}).",
+        name(row, result),
         losses.states_with_losses,
         losses.states,
         losses.model.describe()
-    )
-}
-
-fn kept_words(losses: &DurabilityLosses) -> String {
-    format!(
-        "lost none in {} crash states of {} ({}; {})",
-        losses.states,
-        plural(losses.loads.into(), "load"),
-        losses.model.describe(),
-        bound(losses)
-    )
-}
-
-/// The sentence of a row.
-fn sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<String> {
-    let losses = deciding(row)?;
-    let fate = match losses.states_with_losses {
-        0 => kept_words(losses),
-        _ => lost_words(losses),
-    };
-    let speed = row.gain.as_ref().and_then(times);
-    let speed = speed.map_or(String::new(), |times| {
-        format!("acknowledges {times} times as many writes a second and ").replace("× (", " (")
-    });
-    Some(format!("{} {speed}{fate}.", name(row, result)))
+    ))
 }
 
 fn answer(result: &DurabilityResult) -> ReportAnswer {
+    let is_judged = |row: &&DurabilityRow| deciding(row).is_some();
+    let judged: Vec<&DurabilityRow> = result.rows.iter().filter(is_judged).collect();
+    let has_lost =
+        |row: &&DurabilityRow| deciding(row).is_some_and(|one| one.states_with_losses > 0);
+    let (lost, kept): (Vec<_>, Vec<_>) = judged.into_iter().partition(has_lost);
     let broken: Vec<&DurabilityRow> = result
         .rows
         .iter()
         .filter(|row| row.breaks_its_promise())
         .collect();
-    let told: Vec<&DurabilityRow> = match broken.is_empty() {
-        true => result.rows.iter().collect(),
-        false => broken.clone(),
-    };
-    let sentences = told.iter().filter_map(|row| sentence(row, result));
-    let mut text: Vec<String> = sentences.take(SENTENCES_MAX).collect();
-    if !broken.is_empty() {
-        let all: Vec<String> = broken
-            .iter()
-            .map(|row| promise_broken(row, result))
-            .collect();
-        text.insert(0, all.join(" "));
+    let mut text: Vec<String> = broken
+        .iter()
+        .map(|row| promise_broken(row, result))
+        .collect();
+    if !kept.is_empty() {
+        text.extend(kept_sentence(&kept, result));
     }
+    // A broken promise is what a reader must know first.
+    let (first, rest): (Vec<&DurabilityRow>, Vec<_>) =
+        lost.into_iter().partition(|row| row.breaks_its_promise());
+    let told = first.into_iter().chain(rest).take(SENTENCES_MAX);
+    text.extend(told.filter_map(|row| lost_sentence(row, result)));
     if text.is_empty() {
         text.push("Nothing was judged: the run ended before its first load was over.".into());
     }
@@ -264,12 +294,12 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
         .filter(|model| result.rows.iter().any(|row| losses(row, *model).is_some()))
         .collect();
     columns.extend(models.iter().map(|model| match model {
-        DeviceModel::Killed => "server killed: lost in".to_owned(),
-        cut => format!("power cut, {cut} cache: lost in"),
+        DeviceModel::Killed => "#server killed".to_owned(),
+        cut => format!("#cut, {cut}"),
     }));
-    columns.extend(["#~longest window", "#~recovery"].map(String::from));
+    columns.extend(["#longest window", "~#recovery"].map(String::from));
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut table = ReportTable::new("Gain and loss of each setting", &columns);
+    let mut table = ReportTable::new("Gain, and crash states that lost something", &columns);
     for row in &result.rows {
         let mut cells = vec![ReportTableCell::new(name(row, result))];
         if has_gains {
@@ -310,15 +340,11 @@ fn loss_cell(losses: Option<&DurabilityLosses>) -> ReportTableCell {
         losses.states_with_losses, losses.states
     ));
     match losses.states_with_losses {
-        0 => cell.detail(bound(losses)).tone(ReportSeverity::Good),
+        0 => cell
+            .detail(format!("≤ {} of loads", bound(losses)))
+            .tone(ReportSeverity::Good),
         _ => cell
-            .detail(format!(
-                "{} of {} acknowledged writes; {} of {}",
-                losses.lost,
-                losses.acknowledged,
-                losses.loads_with_losses,
-                plural(losses.loads.into(), "load")
-            ))
+            .detail(format!("{} of {} writes", losses.lost, losses.acknowledged))
             .tone(ReportSeverity::Bad),
     }
 }
@@ -332,8 +358,8 @@ fn time_cell(time: Option<Nanos>) -> ReportTableCell {
 
 fn notes(result: &DurabilityResult) -> Vec<String> {
     let mut notes = vec![
-        "Loss: on a disk of plimsoll's that logs its writes, cut afterwards at many instants. The bound counts \
-         loads, which are independent, and not the cuts of one load."
+        "Loss: on a disk of plimsoll's that logs its writes, cut afterwards at many instants. The bound, 95 % sure, \
+         counts loads, which are independent, and not the cuts of one load."
             .to_owned(),
     ];
     if !result.gain_on.is_empty() {

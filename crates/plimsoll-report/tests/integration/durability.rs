@@ -11,7 +11,13 @@ fn result() -> DurabilityResult {
 #[test]
 fn the_first_screen_has_gain_and_loss_and_the_model_of_the_device() {
     let text = terminal(&durability(&result()), 100, false, false);
-    insta::assert_snapshot!("durability.txt", text);
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("durability.txt", text);
+    });
     let page = html(&durability(&result()));
     for part in [
         "synchronous_commit=off acknowledges",

@@ -131,7 +131,7 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
     check_machine(&campaign, &host)?;
     let id = format!("durability-{}", run_id::run_id());
     let state = context::state_dir()?;
-    let work = state.path().join(&id);
+    let work = state.path().join(format!("cut-{}", std::process::id()));
     let storage = args.on.clone().unwrap_or_else(|| state.path().into());
     let gain = gain_directory(&storage, &id, args)?;
     campaign.gain = gain.clone().map(|directory| GainBlocks {

@@ -121,6 +121,42 @@ fn files_without_fsync_are_lost_and_files_with_it_are_not() {
 }
 
 #[test]
+fn the_speed_is_measured_on_the_storage_that_is_named() {
+    if let Some(why) = missing() {
+        return skipped("the speed of durability", &why);
+    }
+    let lab = Lab::new();
+    let named = lab.directory("named");
+    let words = [
+        "durability",
+        "files",
+        "--vary",
+        "method=fsync,none",
+        "--for",
+        "500ms",
+    ];
+    let more = [
+        "--loads", "1", "--cuts", "1", "--blocks", "2", "--on", &named, "--json",
+    ];
+    let result = lab.json(&[&words[..], &more].concat());
+    assert!(
+        result["gain_on"].as_str().unwrap().starts_with(&named),
+        "{result}"
+    );
+    for row in result["rows"].as_array().unwrap() {
+        let rates = row["gain"]["rates"].as_array().unwrap();
+        assert_eq!(rates.len(), 2, "{row}");
+        assert!(
+            rates.iter().all(|rate| rate.as_f64().unwrap() > 0.0),
+            "{row}"
+        );
+    }
+    assert!(result["rows"][1]["gain"]["ratio"].is_object(), "{result}");
+    assert_eq!(std::fs::read_dir(named).unwrap().count(), 0);
+    nothing_is_left(&lab);
+}
+
+#[test]
 fn lies_of_a_store_are_found_by_name_and_its_honest_ways_are_not_accused() {
     if let Some(why) = missing() {
         return skipped("durability of a store that lies", &why);
