@@ -88,6 +88,18 @@ impl BenchPlaces {
         format!("plimsoll-{}", self.id)
     }
 
+    /// The directory of the server's scripts.
+    #[must_use]
+    pub fn scripts(&self) -> PathBuf {
+        self.at("scripts")
+    }
+
+    /// The directory of the server's sockets, in one of ours.
+    #[must_use]
+    pub fn sockets(&self) -> PathBuf {
+        self.at("run").join("server")
+    }
+
     /// Where the logged disk is mounted.
     #[must_use]
     pub fn live(&self) -> PathBuf {
@@ -187,6 +199,26 @@ pub struct DurabilityBench {
     disk_bytes: u64,
 }
 
+/// A file system of the bench.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BenchFileSystem {
+    /// Its kind, as the kernel names it.
+    pub name: String,
+    /// Options of its mounts.
+    pub options: String,
+}
+
+/// The images that crash states are made in.
+#[derive(Debug)]
+pub struct StateImages {
+    /// The durable contents.
+    pub durable: File,
+    /// A state, which is attached.
+    pub state: File,
+    /// Their size.
+    pub bytes: u64,
+}
+
 /// A disk in use.
 #[derive(Debug)]
 pub struct ServedDisk {
@@ -246,7 +278,7 @@ impl DurabilityBench {
     /// # Errors
     /// When they cannot be written.
     pub fn write_scripts(&self, file: &ServerFile) -> Result<(), DurabilityError> {
-        let scripts = self.places.at("scripts");
+        let scripts = self.places.scripts();
         let write = |name: &str, text: &str| {
             let path = scripts.join(name);
             let written = fs::write(&path, text);
@@ -263,15 +295,6 @@ impl DurabilityBench {
         }
         let readable = fs::set_permissions(&scripts, fs::Permissions::from_mode(0o755));
         readable.map_err(DurabilityError::file(format!("open {}", scripts.display())))
-    }
-
-    /// The directories that a view shows.
-    #[must_use]
-    pub fn view_places(&self) -> (PathBuf, PathBuf) {
-        (
-            self.places.at("scripts"),
-            self.places.at("run").join("server"),
-        )
     }
 
     fn open_image(&self, name: &str) -> Result<File, DurabilityError> {
@@ -355,8 +378,11 @@ impl DurabilityBench {
     ///
     /// # Errors
     /// When its program fails.
-    pub fn make_file_system(&mut self, file_system: &str) -> Result<(), DurabilityError> {
-        let options: &[&str] = match file_system {
+    pub fn make_file_system(
+        &mut self,
+        file_system: &BenchFileSystem,
+    ) -> Result<(), DurabilityError> {
+        let options: &[&str] = match file_system.name.as_str() {
             "xfs" => &["-q", "-f", "-K"],
             "btrfs" => &["-q", "-f", "-K"],
             // Background writes of the file system are done now.
@@ -369,7 +395,7 @@ impl DurabilityBench {
         };
         let words = options.iter().map(|word| PlanCommandArg::from(*word));
         let device = PlanCommandArg::LoopOf(self.places.served());
-        let cmd = PlanCommand::new(&format!("mkfs.{file_system}"), words.chain([device]));
+        let cmd = PlanCommand::new(&format!("mkfs.{}", file_system.name), words.chain([device]));
         Ok(self.act(&PlanAction::Run(cmd))?)
     }
 
@@ -377,15 +403,15 @@ impl DurabilityBench {
         &mut self,
         device_of: String,
         at: &Path,
-        (file_system, options): (&str, &str),
+        file_system: &BenchFileSystem,
     ) -> Result<(), HostError> {
-        let options = match options {
+        let options = match file_system.options.as_str() {
             "defaults" | "" => SAFE_MOUNT.to_owned(),
             given => format!("{SAFE_MOUNT},{given}"),
         };
         let words: [PlanCommandArg; 6] = [
             "-t".into(),
-            file_system.into(),
+            file_system.name.as_str().into(),
             "-o".into(),
             options.into(),
             PlanCommandArg::LoopOf(device_of),
@@ -398,9 +424,9 @@ impl DurabilityBench {
     ///
     /// # Errors
     /// When it cannot be mounted.
-    pub fn mount_live(&mut self, file_system: &str, options: &str) -> Result<(), DurabilityError> {
+    pub fn mount_live(&mut self, file_system: &BenchFileSystem) -> Result<(), DurabilityError> {
         let live = self.places.live();
-        Ok(self.mount(self.places.served(), &live, (file_system, options))?)
+        Ok(self.mount(self.places.served(), &live, file_system)?)
     }
 
     /// The data directory on a mount, which belongs to the server.
@@ -430,7 +456,7 @@ impl DurabilityBench {
     ///
     /// # Errors
     /// When they cannot be made.
-    pub fn state_images(&mut self) -> Result<(File, File), DurabilityError> {
+    pub fn state_images(&mut self) -> Result<StateImages, DurabilityError> {
         let durable = self.open_image("durable.img")?;
         copy_sparse(&self.open_image("base.img")?, &durable, self.disk_bytes)?;
         let state = self.open_image("state.img")?;
@@ -438,22 +464,25 @@ impl DurabilityBench {
         self.act(&PlanAction::DetachLoop(path.clone()))?;
         let attach = PlanCommand::new("losetup", ["--find", &path]);
         self.act(&PlanAction::Run(attach))?;
-        Ok((durable, state))
+        Ok(StateImages {
+            durable,
+            state,
+            bytes: self.disk_bytes,
+        })
     }
 
     /// Mounts a crash state, after a repair where it cannot be mounted without.
     ///
     /// # Errors
     /// When it cannot be mounted.
-    pub fn mount_state(&mut self, file_system: &str, options: &str) -> Result<(), HostError> {
+    pub fn mount_state(&mut self, file_system: &BenchFileSystem) -> Result<(), HostError> {
         let image = self.places.image("state.img").display().to_string();
         let at = self.places.state();
-        let how = (file_system, options);
-        let first = self.mount(image.clone(), &at, how);
+        let first = self.mount(image.clone(), &at, file_system);
         let Err(error @ HostError::Failed { .. }) = first else {
             return first;
         };
-        if file_system != "ext4" {
+        if file_system.name != "ext4" {
             return Err(error);
         }
         let words = [
@@ -463,7 +492,7 @@ impl DurabilityBench {
         ];
         // It ends with 1 where it repaired something: the mount decides.
         let _ = self.act(&PlanAction::Run(PlanCommand::new("e2fsck", words)));
-        self.mount(image, &at, how).map_err(|_| error)
+        self.mount(image, &at, file_system).map_err(|_| error)
     }
 
     /// Unmounts the crash state, and waits until nothing uses its disk: a file system that is still in use

@@ -73,12 +73,12 @@ impl DurabilityCampaign<'_> {
     #[must_use]
     pub fn empty_rows(&self) -> Vec<DurabilityRow> {
         let row = |row: &LabelledSettings| {
-            let (may_lose, promised) = self.file.promise(&row.settings);
+            let promise = self.file.promise(&row.settings);
             DurabilityRow {
                 settings: row.settings.0.clone(),
                 label: row.label.clone(),
-                may_lose,
-                promised,
+                may_lose: promise.may_lose,
+                promised: promise.window,
                 gain: None,
                 losses: Vec::new(),
                 totals: DurabilityTotals::default(),
@@ -100,7 +100,7 @@ impl DurabilityCampaign<'_> {
         listener: &mut dyn DurabilityListener,
     ) -> Result<(), DurabilityError> {
         if let Some(gain) = &self.gain {
-            self.measure_gains(bench, (gain, stop), result, listener)?;
+            self.measure_gains(bench, gain, stop, result, listener)?;
         }
         for row in 0..self.rows.len() {
             let loads = self.loads_of(row, bench, stop);
@@ -117,10 +117,10 @@ impl DurabilityCampaign<'_> {
                 totals.acknowledged += found.acknowledged;
                 totals.requests += found.logged;
                 totals.full_logs += u32::from(found.is_full);
-                for (model, states) in found.states {
-                    let losses = losses_of(&mut result.rows[row], model);
-                    losses.add(&states);
-                    if model == DeviceModel::Volatile && losses.cause.is_empty() {
+                for of_model in found.models {
+                    let losses = losses_of(&mut result.rows[row], of_model.model);
+                    losses.add(&of_model.states);
+                    if of_model.model == DeviceModel::Volatile && losses.cause.is_empty() {
                         losses.cause.clone_from(&found.cause);
                     }
                 }
@@ -144,10 +144,9 @@ impl DurabilityCampaign<'_> {
         stop: &'a AtomicBool,
     ) -> DurabilityLoads<'a> {
         let settings = &self.rows[row].settings;
-        let (scripts, run) = bench.view_places();
         let view = ServerView {
-            scripts,
-            run,
+            scripts: bench.places.scripts(),
+            run: bench.places.sockets(),
             path: self.file.path.clone(),
             settings: settings.clone(),
             clients: self.clients,
@@ -158,7 +157,7 @@ impl DurabilityCampaign<'_> {
             length: Duration::from_nanos(self.length.0),
             cuts: self.cuts,
             models: &self.models,
-            promised: self.file.promise(settings).1,
+            promised: self.file.promise(settings).window,
             seed: self.seed.derive("row", row as u64),
             stop,
         }
@@ -168,7 +167,8 @@ impl DurabilityCampaign<'_> {
     fn measure_gains(
         &self,
         bench: &mut DurabilityBench,
-        (gain, stop): (&GainBlocks, &AtomicBool),
+        gain: &GainBlocks,
+        stop: &AtomicBool,
         result: &mut DurabilityResult,
         listener: &mut dyn DurabilityListener,
     ) -> Result<(), DurabilityError> {

@@ -57,7 +57,7 @@ fn rate_in(
         position: 0,
         at: Nanos(u64::try_from(clock.now().as_nanos()).unwrap_or(u64::MAX)),
     };
-    let account = loads.written(bench, data, &now, (seed, usize::MAX))?;
+    let account = loads.written(bench, data, &now, seed, usize::MAX)?;
     let length = loads.length.as_secs_f64();
     let from = Nanos::from_secs_f64(length * WARMUP_SHARE);
     let until = Nanos::from_secs_f64(length);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One load after another on the logged disk, each cut at several instants.
 
-use crate::bench::{DurabilityBench, ServedDisk};
+use crate::bench::{BenchFileSystem, DurabilityBench, ServedDisk, StateImages};
 use crate::disk::{CrashImages, CrashState, DiskLog, crash_state};
 use crate::error::DurabilityError;
 use crate::judge::{AckAccount, AckInstant, CutInstant, FoundKeys};
@@ -14,7 +14,6 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{Host as _, HostError};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -51,7 +50,7 @@ pub(crate) struct DurabilityLoads<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct LoadFindings {
     /// The crash states by model.
-    pub(crate) states: Vec<(DeviceModel, Vec<CrashFindings>)>,
+    pub(crate) models: Vec<ModelFindings>,
     /// Acknowledged writes.
     pub(crate) acknowledged: u64,
     /// With how few dropped writes the first loss still happens, where that was looked for.
@@ -60,6 +59,37 @@ pub(crate) struct LoadFindings {
     pub(crate) logged: u64,
     /// Whether the log was full before the load was over.
     pub(crate) is_full: bool,
+}
+
+/// The beginning of a recovery.
+#[derive(Debug, Clone, Copy)]
+struct RecoveryStart {
+    /// The instant that is recovered from.
+    cut: CutInstant,
+    /// Root of what the server's scripts draw.
+    seed: Seed,
+    /// When it began, on the clock of the machine.
+    began: Duration,
+}
+
+/// The cuts of one load under one model of the device.
+#[derive(Debug, Clone, Copy)]
+struct LoadCuts {
+    model: DeviceModel,
+    /// Number of the load.
+    number: u32,
+    seed: Seed,
+    /// Whether the first loss is to be explained.
+    is_cause_wanted: bool,
+}
+
+/// Findings of one load under one model.
+#[derive(Debug)]
+pub(crate) struct ModelFindings {
+    /// The model.
+    pub(crate) model: DeviceModel,
+    /// Its crash states.
+    pub(crate) states: Vec<CrashFindings>,
 }
 
 /// A load that is over: its disk is at rest.
@@ -73,9 +103,12 @@ struct EndedLoad {
 }
 
 impl DurabilityLoads<'_> {
-    fn file_system(&self) -> (&str, &str) {
+    fn file_system(&self) -> BenchFileSystem {
         let settings = &self.view.settings;
-        (settings.value(FILE_SYSTEM), settings.value(MOUNT_OPTIONS))
+        BenchFileSystem {
+            name: settings.value(FILE_SYSTEM).into(),
+            options: settings.value(MOUNT_OPTIONS).into(),
+        }
     }
 
     pub(crate) fn is_server(&self) -> bool {
@@ -129,10 +162,10 @@ impl DurabilityLoads<'_> {
     /// When the disk or the server does not work.
     pub(crate) fn prepare(&self, bench: &mut DurabilityBench) -> Result<String, DurabilityError> {
         bench.write_scripts(self.file)?;
-        let (file_system, options) = self.file_system();
+        let file_system = self.file_system();
         let served = bench.serve(true)?;
-        bench.make_file_system(file_system)?;
-        bench.mount_live(file_system, options)?;
+        bench.make_file_system(&file_system)?;
+        bench.mount_live(&file_system)?;
         let data = bench.make_data(&bench.places.live())?;
         if !self.file.prepare.is_empty() {
             bench
@@ -169,26 +202,29 @@ impl DurabilityLoads<'_> {
             ..LoadFindings::default()
         };
         if let Some(killed) = &ended.killed {
-            findings
-                .states
-                .push((DeviceModel::Killed, vec![killed.clone()]));
+            findings.models.push(ModelFindings {
+                model: DeviceModel::Killed,
+                states: vec![killed.clone()],
+            });
         }
         let cut_models = self.models().filter(|model| *model != DeviceModel::Killed);
         for model in cut_models {
-            let judged = self.cut(bench, &ended, (model, number, seed), is_cause_wanted)?;
-            if findings.cause.is_empty() {
-                findings.cause = judged.1;
-            }
-            findings.states.push((model, judged.0));
+            let cuts = LoadCuts {
+                model,
+                number,
+                seed,
+                is_cause_wanted: is_cause_wanted && model == DeviceModel::Volatile,
+            };
+            let states = self.cut(bench, &ended, cuts, &mut findings.cause)?;
+            findings.models.push(ModelFindings { model, states });
         }
         Ok(findings)
     }
 
     /// Plays a load, and asks the server for everything while it runs, and once more after it was killed.
     fn load(&self, bench: &mut DurabilityBench, seed: Seed) -> Result<EndedLoad, DurabilityError> {
-        let (file_system, options) = self.file_system();
         let served = bench.serve(false)?;
-        bench.mount_live(file_system, options)?;
+        bench.mount_live(&self.file_system())?;
         let data = bench.places.live().join("data");
         if self.is_server() {
             bench
@@ -203,9 +239,14 @@ impl DurabilityLoads<'_> {
         if self.is_server() {
             bench.kill()?;
             if self.models().any(|model| model == DeviceModel::Killed) {
-                let at = self.instant(served.disk.position(), served.disk.now());
+                let cut = self.instant(served.disk.position(), served.disk.now());
                 let began = bench.inside().clock().now();
-                killed = Some(self.recover(bench, &account, &data, (at, seed, began))?);
+                killed = Some(self.recover(
+                    bench,
+                    &account,
+                    &data,
+                    RecoveryStart { cut, seed, began },
+                )?);
             }
         }
         let is_full = served.disk.is_full();
@@ -230,7 +271,7 @@ impl DurabilityLoads<'_> {
             position: served.disk.position(),
             at: served.disk.now(),
         };
-        self.written(bench, data, &now, (seed, ACKS_MAX))
+        self.written(bench, data, &now, seed, ACKS_MAX)
     }
 
     /// The account of a witness that writes for the length of a load, up to this number of
@@ -240,7 +281,8 @@ impl DurabilityLoads<'_> {
         bench: &DurabilityBench,
         data: &Path,
         now: &(dyn Fn() -> AckInstant + Sync),
-        (seed, acks_max): (Seed, usize),
+        seed: Seed,
+        acks_max: usize,
     ) -> Result<AckAccount, DurabilityError> {
         let load = WitnessLoad {
             seed: seed.0,
@@ -288,14 +330,15 @@ impl DurabilityLoads<'_> {
         }
     }
 
-    /// Starts the server on what there is, asks it, kills it. Its recovery began at `began`.
+    /// Starts the server on what there is, asks it, kills it.
     fn recover(
         &self,
         bench: &mut DurabilityBench,
         account: &AckAccount,
         data: &Path,
-        (cut, seed, began): (CutInstant, Seed, Duration),
+        recovery: RecoveryStart,
     ) -> Result<CrashFindings, DurabilityError> {
+        let RecoveryStart { cut, seed, began } = recovery;
         let started = match self.is_server() {
             true => bench.start(&self.view, data, seed.0),
             false => Ok(()),
@@ -343,48 +386,55 @@ impl DurabilityLoads<'_> {
         times.into_iter().map(of).collect()
     }
 
-    /// Cuts the disk of a load at several instants, and judges each state; with it, why the first loss
-    /// happens.
+    /// Cuts the disk of a load at several instants, and judges each state. The cause of the first loss goes
+    /// to `cause`, where it is wanted.
     fn cut(
         &self,
         bench: &mut DurabilityBench,
         ended: &EndedLoad,
-        (model, number, seed): (DeviceModel, u32, Seed),
-        is_cause_wanted: bool,
-    ) -> Result<(Vec<CrashFindings>, String), DurabilityError> {
-        let (durable, state) = bench.state_images()?;
-        let bytes = state_bytes(&state)?;
-        let mut images = CrashImages::new(&ended.log, &durable, bytes);
+        cuts: LoadCuts,
+        cause: &mut String,
+    ) -> Result<Vec<CrashFindings>, DurabilityError> {
+        let made = bench.state_images()?;
+        let mut images = CrashImages::new(&ended.log, &made.durable, made.bytes);
         let mut judged = Vec::new();
         let mut lossy = None;
-        let instants = self.instants(ended, seed.derive(model.name(), 0));
+        let model = cuts.model;
+        let instants = self.instants(ended, cuts.seed.derive(model.name(), 0));
         for (n, cut) in (0_u64..).zip(instants) {
             self.stopped()?;
-            let all = u64::from(number) * u64::from(self.cuts) + n;
-            let drawn = seed.derive(model.name(), n + 1);
+            let all = u64::from(cuts.number) * u64::from(self.cuts) + n;
+            let drawn = cuts.seed.derive(model.name(), n + 1);
             let crash = crash_state(&ended.log, cut.position, model, all, drawn);
-            images.build(&crash, &state)?;
+            images.build(&crash, &made.state)?;
             let findings = self.judge_state(bench, &ended.account, cut)?;
             if !findings.is_whole() && lossy.is_none() {
                 lossy = Some((crash, cut));
             }
             judged.push(findings);
         }
-        let mut cause = String::new();
-        if let Some((crash, cut)) =
-            lossy.filter(|_| is_cause_wanted && model == DeviceModel::Volatile)
-        {
-            let (durable, state) = bench.state_images()?;
-            let log = &ended.log;
-            let mut images = CrashImages::new(log, &durable, bytes);
-            let mut is_lossy = |crash: &CrashState| {
-                images.build(crash, &state)?;
-                let findings = self.judge_state(bench, &ended.account, cut)?;
-                Ok::<bool, DurabilityError>(!findings.is_whole())
-            };
-            cause = shrink::cause(log, &crash, &mut is_lossy)?;
+        if let Some((crash, cut)) = lossy.filter(|_| cuts.is_cause_wanted) {
+            let made = bench.state_images()?;
+            *cause = self.cause(bench, ended, &made, &crash, cut)?;
         }
-        Ok((judged, cause))
+        Ok(judged)
+    }
+
+    /// The fewest dropped writes with which a state still loses something, in words.
+    fn cause(
+        &self,
+        bench: &mut DurabilityBench,
+        ended: &EndedLoad,
+        made: &StateImages,
+        crash: &CrashState,
+        cut: CutInstant,
+    ) -> Result<String, DurabilityError> {
+        let mut images = CrashImages::new(&ended.log, &made.durable, made.bytes);
+        shrink::cause(&ended.log, crash, &mut |crash: &CrashState| {
+            images.build(crash, &made.state)?;
+            let findings = self.judge_state(bench, &ended.account, cut)?;
+            Ok(!findings.is_whole())
+        })
     }
 
     /// Mounts a state, recovers the server on it, and judges what is there.
@@ -394,9 +444,8 @@ impl DurabilityLoads<'_> {
         account: &AckAccount,
         cut: CutInstant,
     ) -> Result<CrashFindings, DurabilityError> {
-        let (file_system, options) = self.file_system();
         let began = bench.inside().clock().now();
-        match bench.mount_state(file_system, options) {
+        match bench.mount_state(&self.file_system()) {
             Ok(()) => {}
             Err(HostError::Failed { output, .. }) => {
                 return Ok(account.nothing_to_ask(DurabilityFlaw::DoesNotMount, &output, cut));
@@ -404,7 +453,8 @@ impl DurabilityLoads<'_> {
             Err(error) => return Err(error.into()),
         }
         let data: PathBuf = bench.places.state().join("data");
-        let judged = self.recover(bench, account, &data, (cut, self.seed, began));
+        let seed = self.seed;
+        let judged = self.recover(bench, account, &data, RecoveryStart { cut, seed, began });
         bench.unmount_state()?;
         judged
     }
@@ -426,11 +476,4 @@ fn how_it_failed(why: &HostError) -> String {
         }
         other => format!("could not be run: {other}"),
     }
-}
-
-fn state_bytes(state: &File) -> Result<u64, DurabilityError> {
-    let facts = state.metadata();
-    Ok(facts
-        .map_err(DurabilityError::file("look at the image of a state"))?
-        .len())
 }

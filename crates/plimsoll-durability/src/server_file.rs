@@ -226,6 +226,15 @@ fn add_file_system(file: &mut ServerFile) {
     file.settings.insert(MOUNT_OPTIONS.into(), mount_options);
 }
 
+/// The promise that a server's manual makes with some settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerPromise {
+    /// The losses that it allows; empty where it claims to be safe.
+    pub may_lose: String,
+    /// The longest window of loss that it allows.
+    pub window: Option<Nanos>,
+}
+
 /// Values of all settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerSettings(pub BTreeMap<String, String>);
@@ -286,7 +295,7 @@ impl ServerFile {
     /// The losses that the manual allows with these settings, and the longest window that it promises;
     /// empty where they claim to be safe.
     #[must_use]
-    pub fn promise(&self, settings: &ServerSettings) -> (String, Option<Nanos>) {
+    pub fn promise(&self, settings: &ServerSettings) -> ServerPromise {
         let mut risks = Vec::new();
         let mut windows = Vec::new();
         for (name, setting) in &self.settings {
@@ -299,7 +308,10 @@ impl ServerFile {
         }
         // One that promises no window may lose anything.
         let window = windows.into_iter().min_by_key(|window| window.is_some());
-        (risks.join("; "), window.flatten())
+        ServerPromise {
+            may_lose: risks.join("; "),
+            window: window.flatten(),
+        }
     }
 }
 
@@ -333,13 +345,13 @@ window = { 1s = "1s" }
         let settings = file.defaults();
         assert_eq!(settings.value("sync"), "always");
         assert_eq!(settings.value(FILE_SYSTEM), "ext4");
-        assert_eq!(file.promise(&settings), (String::new(), None));
+        assert_eq!(file.promise(&settings), ServerPromise::default());
         let weak = file.with(&settings, "sync=1s").unwrap();
-        let (risk, window) = file.promise(&weak);
-        assert_eq!(risk, "sync=1s may lose the last second");
+        let ServerPromise { may_lose, window } = file.promise(&weak);
+        assert_eq!(may_lose, "sync=1s may lose the last second");
         assert_eq!(window, Some(Nanos::SECOND));
         let weaker = file.with(&weak, "mount_options=nobarrier").unwrap();
-        assert_eq!(file.promise(&weaker).1, None);
+        assert_eq!(file.promise(&weaker).window, None);
     }
 
     #[test]

@@ -93,13 +93,28 @@ pub fn crash_state(
     }
 }
 
-/// The sectors of a range of bytes: of each its number within the range, its first byte and its length.
-pub(super) fn sectors(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+/// A sector, or the part of one, that a range of bytes covers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SectorSpan {
+    /// Its number within the range.
+    pub(super) number: u64,
+    /// Its first byte.
+    pub(super) begin: u64,
+    /// How many bytes.
+    pub(super) bytes: u64,
+}
+
+/// The sectors of a range of bytes.
+pub(super) fn sectors(offset: u64, bytes: u64) -> impl Iterator<Item = SectorSpan> {
     let first = offset / SECTOR_BYTES;
     let last = (offset + bytes).div_ceil(SECTOR_BYTES);
     (first..last).map(move |sector| {
         let begin = (sector * SECTOR_BYTES).max(offset);
         let end = ((sector + 1) * SECTOR_BYTES).min(offset + bytes);
-        (sector - first, begin, end - begin)
+        SectorSpan {
+            number: sector - first,
+            begin,
+            bytes: end - begin,
+        }
     })
 }

@@ -115,10 +115,11 @@ impl<'a> CrashImages<'a> {
         if fate == WriteFate::Kept {
             return to.write_all_at(&self.buffer, entry.offset);
         }
-        for (sector, begin, bytes) in sectors(entry.offset, entry.bytes) {
-            if fate.keeps(sector) {
-                let from = to_usize(begin - entry.offset);
-                to.write_all_at(&self.buffer[from..from + to_usize(bytes)], begin)?;
+        for span in sectors(entry.offset, entry.bytes) {
+            if fate.keeps(span.number) {
+                let from = to_usize(span.begin - entry.offset);
+                let data = &self.buffer[from..from + to_usize(span.bytes)];
+                to.write_all_at(data, span.begin)?;
             }
         }
         Ok(())
@@ -126,9 +127,9 @@ impl<'a> CrashImages<'a> {
 }
 
 fn zero_some(entry: &DiskLogEntry, fate: WriteFate, to: &File) -> io::Result<()> {
-    let kept = sectors(entry.offset, entry.bytes).filter(|(sector, ..)| fate.keeps(*sector));
-    for (_, begin, bytes) in kept {
-        punch(to, begin, bytes)?;
+    let kept = sectors(entry.offset, entry.bytes).filter(|span| fate.keeps(span.number));
+    for span in kept {
+        punch(to, span.begin, span.bytes)?;
     }
     Ok(())
 }

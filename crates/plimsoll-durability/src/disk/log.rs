@@ -148,7 +148,8 @@ impl LoggedDisk {
         self.note(
             &mut state,
             DiskLogKind::Write { data_at },
-            (offset, bytes),
+            offset,
+            bytes,
             fua,
         );
         Ok(())
@@ -162,21 +163,23 @@ impl LoggedDisk {
         self.check(offset, bytes)?;
         let mut state = self.lock();
         super::image::punch(&state.live, offset, bytes)?;
-        self.note(&mut state, DiskLogKind::Zero, (offset, bytes), fua);
+        self.note(&mut state, DiskLogKind::Zero, offset, bytes, fua);
         Ok(())
     }
 
     /// Makes durable what was completed before.
     pub fn flush(&self) {
         let mut state = self.lock();
-        self.note(&mut state, DiskLogKind::Flush, (0, 0), false);
+        self.note(&mut state, DiskLogKind::Flush, 0, 0, false);
     }
 
+    /// Logs a request that is completed now.
     fn note(
         &self,
         state: &mut LoggedDiskState,
         kind: DiskLogKind,
-        (offset, bytes): (u64, u64),
+        offset: u64,
+        bytes: u64,
         fua: bool,
     ) {
         state.log.entries.push(DiskLogEntry {

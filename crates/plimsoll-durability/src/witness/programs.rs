@@ -6,6 +6,7 @@ use super::{DurabilityWitness, WitnessLoad};
 use crate::error::DurabilityError;
 use crate::judge::{AckAccount, FoundKeys};
 use crate::view::{ServerScript, ServerView};
+use plimsoll_core::plan::PlanCommand;
 use plimsoll_machine::host::{HostLineEnd, HostLineJob, LocalHost};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -42,20 +43,23 @@ impl ProgramsWitness<'_> {
 
     fn hear(
         &self,
-        (script, data, seed): (ServerScript, &Path, u64),
+        command: &PlanCommand,
         limit: Duration,
         stop: &AtomicBool,
         hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<HostLineEnd, DurabilityError> {
-        let command = self.view.command(script, data, self.mark, seed);
         let job = HostLineJob {
             journal: self.journal,
-            command: &command,
+            command,
             mark: self.mark,
             limit,
             line_max: lines::LINE_MAX,
         };
         Ok(self.host.hear(&job, stop, hear)?)
+    }
+
+    fn command(&self, script: ServerScript, data: &Path, seed: u64) -> PlanCommand {
+        self.view.command(script, data, self.mark, seed)
     }
 }
 
@@ -84,7 +88,7 @@ impl DurabilityWitness for ProgramsWitness<'_> {
             Ok(account.acknowledged() < load.acks_max)
         };
         let heard = self.hear(
-            (ServerScript::Ack, data, load.seed),
+            &self.command(ServerScript::Ack, data, load.seed),
             load.length,
             load.stop,
             &mut |line| match take(line) {
@@ -131,7 +135,7 @@ impl DurabilityWitness for ProgramsWitness<'_> {
             }
         };
         let heard = self.hear(
-            (ServerScript::Have, data, 0),
+            &self.command(ServerScript::Have, data, 0),
             HAVE_LIMIT,
             stop,
             &mut |line| match take(line) {
