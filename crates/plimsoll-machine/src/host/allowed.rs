@@ -21,6 +21,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "ceph-mgr",
     "ceph-mon",
     "ceph-osd",
+    "e2fsck",
     "fallocate",
     "ganesha.nfsd",
     "gluster",

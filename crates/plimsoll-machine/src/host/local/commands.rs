@@ -62,9 +62,10 @@ impl LocalHost {
                 .iter()
                 .any(|arg| !matches!(arg, PlanCommandArg::Text(_)));
         let is_safe = names_ours && !cmd.args.iter().any(names_device);
-        if program.starts_with("mkfs") && !is_safe {
+        if (program.starts_with("mkfs") || program == "e2fsck") && !is_safe {
             return refuse(
-                "plans may create a file system only on the loop device of a file of ours".into(),
+                "plans may create or repair a file system only on the loop device of a file of ours"
+                    .into(),
             );
         }
         Ok(())
@@ -297,7 +298,7 @@ mod tests {
             (PlanCommandArg::from("sda"), false),
             (PlanCommandArg::from("/base/../dev/sda"), false),
         ] {
-            for program in ["mkfs.ext4", "mkfs.lustre"] {
+            for program in ["mkfs.ext4", "mkfs.lustre", "e2fsck"] {
                 let args = [PlanCommandArg::from("--reformat"), last.clone()];
                 let cmd = PlanCommand::new(program, args);
                 assert_eq!(host.check_allowed("t", &cmd).is_ok(), is_safe, "{cmd}");

@@ -41,7 +41,7 @@ fn server(lab: &Lab, name: &str) -> String {
 /// Few loads and no speed: whether a loss is found, not how seldom it is.
 const SMALL: [&str; 10] = [
     "--loads",
-    "2",
+    "1",
     "--cuts",
     "3",
     "--blocks",
@@ -113,8 +113,8 @@ fn files_without_fsync_are_lost_and_files_with_it_are_not() {
         "a setting that owns up to its losses breaks no promise"
     );
     for model in ["volatile", "protected"] {
-        assert_eq!(states(&result, 0, model), (0, 6), "{result}");
-        assert_eq!(states(&result, 1, model), (6, 6), "{result}");
+        assert_eq!(states(&result, 0, model), (0, 3), "{result}");
+        assert_eq!(states(&result, 1, model), (3, 3), "{result}");
     }
     assert!(lab.path("out/durability.html").is_file());
     nothing_is_left(&lab);
