@@ -16,6 +16,9 @@ use crate::host::{command, processes};
 /// Most lines that are taken between two looks at the time.
 const PIECE: usize = 64 << 10;
 
+/// Most bytes that are read of a program that has ended: what a pipe holds, and more.
+const REST_MAX: u64 = 4 << 20;
+
 /// How long a program that has closed its output may take to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -84,8 +87,12 @@ impl LocalHost {
         let mut errors = command::memory_file().map_err(failed)?;
         let mut child = ready.spawn_piped(&errors).map_err(failed)?;
         drop(child.stdin.take());
-        let output = child.stdout.take();
-        let heard = output.map_or(Ok(None), |output| self.listen(output, job, stop, hear));
+        let mut output = child.stdout.take();
+        let mut line = HeardLine::default();
+        let heard = match &mut output {
+            Some(output) => self.listen(output, &mut line, job, stop, hear),
+            None => Ok(None),
+        };
         let ended = match &heard {
             Ok(None) => command::wait(&mut child, END_LIMIT, &*self.clock).map_err(failed)?,
             _ => None,
@@ -94,6 +101,15 @@ impl LocalHost {
         processes::kill(job.mark, &*self.clock)?;
         // Who ended the others may have collected it, too.
         let _ = child.wait();
+        // Lines that were written before the end, and not read yet. A stranger that has the pipe, too, is not
+        // waited for.
+        if let Some(mut output) = output {
+            rustix::io::ioctl_fionbio(&output, true).map_err(|errno| failed(errno.into()))?;
+            let mut rest = Vec::new();
+            let _ = output.by_ref().take(REST_MAX).read_to_end(&mut rest);
+            // Who has heard enough hears what was said until then, and no more follows.
+            let _ = line.take(&rest, job.line_max, hear);
+        }
         Ok(match (heard.map_err(failed)?, ended) {
             (Some(end), _) => end,
             (None, Some(status)) if status.success() => HostLineEnd::Done,
@@ -107,7 +123,8 @@ impl LocalHost {
     /// Hears the output to its end; `None` where the program ended it.
     fn listen(
         &self,
-        mut output: ChildStdout,
+        output: &mut ChildStdout,
+        line: &mut HeardLine,
         job: &HostLineJob<'_>,
         stop: &AtomicBool,
         hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
@@ -117,7 +134,6 @@ impl LocalHost {
             tv_sec: 0,
             tv_nsec: i64::from(LOOK.subsec_nanos()),
         };
-        let mut line = HeardLine::default();
         let mut piece = vec![0; PIECE];
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -126,7 +142,7 @@ impl LocalHost {
             if self.clock.now().saturating_sub(began) >= job.limit {
                 return Ok(Some(HostLineEnd::Late));
             }
-            let mut watched = [PollFd::new(&output, PollFlags::IN)];
+            let mut watched = [PollFd::new(&*output, PollFlags::IN)];
             match poll(&mut watched, Some(&look)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
