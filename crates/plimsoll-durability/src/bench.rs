@@ -26,7 +26,7 @@ use std::time::Duration;
 const READY_LIMIT_S: u32 = 30;
 /// How long its data directory may take to be prepared.
 const PREPARE_LIMIT_S: u32 = 300;
-/// Options of all mounts: what a server leaves there gives nobody rights.
+/// Options of all mounts: device files and set-user-ID programs of a server have no effect.
 const SAFE_MOUNT: &str = "nosuid,nodev";
 /// Most data of one load's log, times the size of the disk.
 const LOG_SIZES: u64 = 16;
@@ -319,10 +319,8 @@ impl DurabilityBench {
     /// When a part of the chain fails.
     pub fn serve(&mut self, is_empty: bool) -> Result<ServedDisk, DurabilityError> {
         let live = self.open_image("live.img")?;
-        match is_empty {
-            true => copy_sparse(&self.open_image("empty.img")?, &live, self.disk_bytes)?,
-            false => copy_sparse(&self.open_image("base.img")?, &live, self.disk_bytes)?,
-        }
+        let begin = if is_empty { "empty.img" } else { "base.img" };
+        copy_sparse(&self.open_image(begin)?, &live, self.disk_bytes)?;
         let data = self.places.at("log.data");
         let data = File::options()
             .read(true)
@@ -383,8 +381,7 @@ impl DurabilityBench {
         file_system: &BenchFileSystem,
     ) -> Result<(), DurabilityError> {
         let options: &[&str] = match file_system.name.as_str() {
-            "xfs" => &["-q", "-f", "-K"],
-            "btrfs" => &["-q", "-f", "-K"],
+            "xfs" | "btrfs" => &["-q", "-f", "-K"],
             // Background writes of the file system are done now.
             _ => &[
                 "-q",

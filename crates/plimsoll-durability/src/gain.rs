@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How fast a server is with a setting, on storage that somebody named: acknowledged writes a second.
+//! Speed of a server with a setting, on the storage of `--on`: acknowledged writes a second.
 
 use crate::bench::DurabilityBench;
 use crate::error::DurabilityError;

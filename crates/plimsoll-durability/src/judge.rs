@@ -146,7 +146,11 @@ impl AckAccount {
         cut: CutInstant,
     ) -> CrashFindings {
         let mut findings = self.judge(&FoundKeys::new(), cut);
-        findings.flaws = BTreeMap::from([(flaw, 1)]);
+        // All of it is lost, so the oldest may be older than promised.
+        findings
+            .flaws
+            .retain(|found, _| *found == DurabilityFlaw::OlderThanPromised);
+        findings.flaws.insert(flaw, 1);
         words.clone_into(&mut findings.example);
         findings
     }
@@ -289,5 +293,16 @@ mod tests {
         let findings = account().nothing_to_ask(flaw, "no", cut(40));
         assert_eq!((findings.lost(), findings.acknowledged), (2, 2));
         assert_eq!(findings.flaws.len(), 1);
+        let promised = Some(Nanos(150));
+        let late = account().nothing_to_ask(
+            flaw,
+            "no",
+            CutInstant {
+                promised,
+                ..cut(40)
+            },
+        );
+        let names: Vec<_> = late.flaws.keys().copied().collect();
+        assert_eq!(names, [flaw, DurabilityFlaw::OlderThanPromised]);
     }
 }

@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A load ends after so many acknowledgements: more would make each crash state slower to ask, and not
-/// harder.
+/// Most acknowledgements of a load: more make each crash state slower to ask, and find no more.
 const ACKS_MAX: usize = 3_000;
 
 /// Lines of the first wrong key that are shown.
@@ -350,7 +349,11 @@ impl DurabilityLoads<'_> {
                 Err(DurabilityError::Stopped) => return Err(DurabilityError::Stopped),
                 // It worked before the cut: what it stumbles over now is what the cut left.
                 Err(error) => {
-                    account.nothing_to_ask(DurabilityFlaw::Unreadable, &error.to_string(), cut)
+                    let words = match error {
+                        DurabilityError::Witness { why, .. } => why,
+                        other => other.to_string(),
+                    };
+                    account.nothing_to_ask(DurabilityFlaw::Unreadable, &words, cut)
                 }
             },
             Err(why @ (HostError::Failed { .. } | HostError::NotReady { .. })) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands that run a script of a server file: as a user without rights, in namespaces of its own, seeing
-//! the system read-only and only the directories of its server.
+//! Commands that run a script of a server file, as an unprivileged user, in namespaces. The script sees the
+//! system read-only and can write to the directories of its server alone.
 
 use crate::server_file::{ServerFile, ServerSettings};
 use plimsoll_core::plan::PlanCommand;
@@ -132,7 +132,7 @@ impl ServerView {
         }
         words.extend(["--perms", "1777", "--tmpfs", "/tmp"].map(String::from));
         words.extend(["--chdir".into(), DATA.into()]);
-        // A process of its own name space cannot outlive the first one in it.
+        // The kernel kills all processes of a PID namespace with its first one.
         words.extend(["--unshare-pid", "--unshare-ipc", "--clearenv"].map(String::from));
         for (name, value) in self.variables(mark, seed) {
             words.extend(["--setenv".into(), name, value]);

@@ -83,7 +83,7 @@ impl<'a> CrashImages<'a> {
     /// Writes the image of a state.
     ///
     /// # Errors
-    /// When a file fails, or the state is one of an earlier instant than the state before.
+    /// When a file fails, or the instant of this state precedes that of the last one.
     pub fn build(&mut self, state: &CrashState, into: &File) -> Result<(), DiskImageError> {
         if state.durable_until < self.applied {
             let text = "the instants of cuts must not go back";

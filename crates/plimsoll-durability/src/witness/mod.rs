@@ -18,9 +18,9 @@ use std::time::Duration;
 pub struct WitnessLoad<'a> {
     /// Root of all that is drawn.
     pub seed: u64,
-    /// It ends after so long.
+    /// Longest time.
     pub length: Duration,
-    /// And after so many acknowledgements.
+    /// Most acknowledgements.
     pub acks_max: usize,
     /// The instant of the disk now.
     pub now: &'a (dyn Fn() -> AckInstant + Sync),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The witness of a server file: two scripts, heard line by line.
 
-use super::lines::{self, WitnessVerb};
+use super::lines::{self, WitnessLine, WitnessVerb};
 use super::{DurabilityWitness, WitnessLoad};
 use crate::error::DurabilityError;
 use crate::judge::{AckAccount, FoundKeys};
@@ -41,12 +41,14 @@ impl ProgramsWitness<'_> {
         }
     }
 
+    /// Runs a script, and hands over each line that says something until `take` has enough.
     fn hear(
         &self,
+        script: ServerScript,
         command: &PlanCommand,
         limit: Duration,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+        take: &mut dyn FnMut(&WitnessLine<'_>) -> Result<ControlFlow<()>, String>,
     ) -> Result<HostLineEnd, DurabilityError> {
         let job = HostLineJob {
             journal: self.journal,
@@ -55,7 +57,27 @@ impl ProgramsWitness<'_> {
             limit,
             line_max: lines::LINE_MAX,
         };
-        Ok(self.host.hear(&job, stop, hear)?)
+        let mut mistake = None;
+        let mut hear = |line: &[u8]| match lines::read(line).and_then(|line| match line {
+            Some(line) => take(&line),
+            None => Ok(ControlFlow::Continue(())),
+        }) {
+            Ok(flow) => flow,
+            Err(why) => {
+                // The first one: what follows a mistake may be another's consequence.
+                mistake.get_or_insert(why);
+                ControlFlow::Break(())
+            }
+        };
+        let end = self.host.hear(&job, stop, &mut hear)?;
+        match (mistake, end) {
+            (Some(why), _) => Err(self.wrong(why)),
+            (None, HostLineEnd::Stopped) => Err(DurabilityError::Stopped),
+            (None, HostLineEnd::Failed { status, output }) => {
+                Err(self.wrong(format!("'{}' ended with {status}: {output}", script.name())))
+            }
+            (None, end) => Ok(end),
+        }
     }
 
     fn command(&self, script: ServerScript, data: &Path, seed: u64) -> PlanCommand {
@@ -67,95 +89,62 @@ impl DurabilityWitness for ProgramsWitness<'_> {
     fn write(&self, data: &Path, load: &WitnessLoad<'_>) -> Result<AckAccount, DurabilityError> {
         let mut account = AckAccount::default();
         let mut tried = 0;
-        let mut mistake = None;
-        let mut take = |line: &[u8]| -> Result<bool, String> {
-            // The acknowledgement was given before this instant.
-            let at = (load.now)();
-            let Some(line) = lines::read(line)? else {
-                return Ok(true);
-            };
-            match line.verb {
-                WitnessVerb::Try => {
-                    account.try_value(line.key, line.sum);
-                    tried += 1;
-                }
-                WitnessVerb::Ack => account.acknowledge(line.key, line.sum, at)?,
-                WitnessVerb::Have => return Err("'ack' printed a line with 'have'".into()),
-            }
-            if tried > KEYS_MAX {
-                return Err(format!("it tried more than {KEYS_MAX} values"));
-            }
-            Ok(account.acknowledged() < load.acks_max)
-        };
-        let heard = self.hear(
-            &self.command(ServerScript::Ack, data, load.seed),
+        let command = self.command(ServerScript::Ack, data, load.seed);
+        self.hear(
+            ServerScript::Ack,
+            &command,
             load.length,
             load.stop,
-            &mut |line| match take(line) {
-                Ok(true) => ControlFlow::Continue(()),
-                Ok(false) => ControlFlow::Break(()),
-                Err(why) => {
-                    mistake = Some(why);
-                    ControlFlow::Break(())
+            &mut |line| {
+                // The acknowledgement was given before this instant.
+                let at = (load.now)();
+                match line.verb {
+                    WitnessVerb::Try => {
+                        account.try_value(line.key, line.sum);
+                        tried += 1;
+                    }
+                    WitnessVerb::Ack => account.acknowledge(line.key, line.sum, at)?,
+                    WitnessVerb::Have => return Err("'ack' printed a line with 'have'".into()),
                 }
+                if tried > KEYS_MAX {
+                    return Err(format!("it tried more than {KEYS_MAX} values"));
+                }
+                Ok(match account.acknowledged() < load.acks_max {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
             },
         )?;
-        if let Some(why) = mistake {
-            return Err(self.wrong(why));
-        }
-        match heard {
-            HostLineEnd::Stopped => return Err(DurabilityError::Stopped),
-            HostLineEnd::Failed { status, output } => {
-                return Err(self.wrong(format!("'ack' ended with {status}: {output}")));
-            }
-            _ => {}
-        }
         Ok(account)
     }
 
     fn read(&self, data: &Path, stop: &AtomicBool) -> Result<FoundKeys, DurabilityError> {
         let mut found = FoundKeys::new();
-        let mut mistake = None;
-        let mut take = |line: &[u8]| -> Result<(), String> {
-            let Some(line) = lines::read(line)? else {
-                return Ok(());
-            };
-            if line.verb != WitnessVerb::Have {
-                return Err("'have' printed a line without 'have'".into());
-            }
-            let before = found.insert(line.key.into(), line.sum.into());
-            if let Some(before) = before.filter(|before| before != line.sum) {
-                // A damaged server may show two values of a key: neither is its value.
-                let both = format!("{before} and {}", line.sum);
-                found.insert(line.key.into(), both);
-            }
-            match found.len() > KEYS_MAX {
-                true => Err(format!("'have' printed more than {KEYS_MAX} keys")),
-                false => Ok(()),
-            }
-        };
-        let heard = self.hear(
-            &self.command(ServerScript::Have, data, 0),
+        let command = self.command(ServerScript::Have, data, 0);
+        let end = self.hear(
+            ServerScript::Have,
+            &command,
             HAVE_LIMIT,
             stop,
-            &mut |line| match take(line) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(why) => {
-                    mistake = Some(why);
-                    ControlFlow::Break(())
+            &mut |line| {
+                if line.verb != WitnessVerb::Have {
+                    return Err("'have' printed a line without 'have'".into());
+                }
+                let before = found.insert(line.key.into(), line.sum.into());
+                if let Some(before) = before.filter(|before| before != line.sum) {
+                    // A damaged server may show two values of a key: neither is its value.
+                    let both = format!("{before} and {}", line.sum);
+                    found.insert(line.key.into(), both);
+                }
+                match found.len() > KEYS_MAX {
+                    true => Err(format!("'have' printed more than {KEYS_MAX} keys")),
+                    false => Ok(ControlFlow::Continue(())),
                 }
             },
         )?;
-        if let Some(why) = mistake {
-            return Err(self.wrong(why));
-        }
-        match heard {
+        match end {
             HostLineEnd::Done => Ok(found),
-            HostLineEnd::Stopped => Err(DurabilityError::Stopped),
-            HostLineEnd::Failed { status, output } => {
-                Err(self.wrong(format!("'have' ended with {status}: {output}")))
-            }
-            HostLineEnd::Late | HostLineEnd::HeardEnough => Err(self.wrong(format!(
+            _ => Err(self.wrong(format!(
                 "'have' did not end within {} s",
                 HAVE_LIMIT.as_secs()
             ))),

@@ -54,7 +54,7 @@ pub(super) struct DurabilityArgs {
     /// List the servers that plimsoll knows, with their settings.
     #[arg(long)]
     list: bool,
-    /// Compare all values of this setting, or those given (default: the server's first one).
+    /// Compare all values of this setting, or those given (default: the one that its file names).
     #[arg(long, value_name = "SETTING[=A,B]")]
     vary: Option<String>,
     /// Give a setting another value in all rows. May be repeated.

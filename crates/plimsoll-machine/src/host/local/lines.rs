@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that are heard line by line while they run, and ended when nobody listens any more.
+//! Programs whose output is read line by line while they run.
 
 use plimsoll_core::plan::PlanCommand;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::ops::ControlFlow;
 use std::process::ChildStdout;
@@ -31,7 +32,7 @@ pub struct HostLineJob<'a> {
     pub command: &'a PlanCommand,
     /// The mark by which it is found again.
     pub mark: &'a str,
-    /// It is ended after so long.
+    /// Longest run time.
     pub limit: Duration,
     /// Of a longer line only its beginning is heard, one byte more than this.
     pub line_max: usize,
@@ -90,7 +91,7 @@ impl LocalHost {
         let mut output = child.stdout.take();
         let mut line = HeardLine::default();
         let heard = match &mut output {
-            Some(output) => self.listen(output, &mut line, job, stop, hear),
+            Some(output) => self.listen(output, &errors, &mut line, job, stop, hear),
             None => Ok(None),
         };
         let ended = match &heard {
@@ -124,6 +125,7 @@ impl LocalHost {
     fn listen(
         &self,
         output: &mut ChildStdout,
+        errors: &File,
         line: &mut HeardLine,
         job: &HostLineJob<'_>,
         stop: &AtomicBool,
@@ -142,6 +144,8 @@ impl LocalHost {
             if self.clock.now().saturating_sub(began) >= job.limit {
                 return Ok(Some(HostLineEnd::Late));
             }
+            // Its errors are in memory: of many, only the last are kept.
+            command::forget_loud(errors);
             let mut watched = [PollFd::new(&*output, PollFlags::IN)];
             match poll(&mut watched, Some(&look)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
