@@ -45,6 +45,10 @@ pub(crate) const NOT_KILLED_HERE: &[(&str, &str)] = &[
     ("completions", "it only prints"),
     ("doctor", "it only looks"),
     (
+        "durability",
+        "a_run_that_was_killed_keeps_what_was_judged_and_raze_removes_the_rest",
+    ),
+    (
         "failover",
         "a_failover_that_is_killed_is_reported_and_resumed",
     ),
