@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server under one setting after another: what each gains, and what each loses.
 
-use crate::bench::DurabilityBench;
+use crate::bench::{BenchDisk, BenchStack, DurabilityBench};
 use crate::error::DurabilityError;
-use crate::gain::gain_rate;
+use crate::gain::{GainPlace, gain_rate};
 use crate::loads::DurabilityLoads;
 use crate::server_file::{ServerFile, ServerSettings};
 use crate::view::ServerView;
@@ -49,6 +49,10 @@ pub struct LabelledSettings {
     pub label: String,
     /// Values of all settings.
     pub settings: ServerSettings,
+    /// The disks that are cut, with their contents.
+    pub disk: BenchDisk,
+    /// The same stack on the storage that gains are measured on, where it is one.
+    pub fast: Option<BenchStack>,
 }
 
 /// The blocks in which gains are measured.
@@ -126,6 +130,7 @@ impl DurabilityCampaign<'_> {
                 }
                 listener.so_far(result);
             }
+            bench.unmake()?;
         }
         Ok(())
     }
@@ -154,6 +159,7 @@ impl DurabilityCampaign<'_> {
         DurabilityLoads {
             file: self.file,
             view,
+            disk: &self.rows[row].disk,
             length: Duration::from_nanos(self.length.0),
             cuts: self.cuts,
             models: &self.models,
@@ -180,7 +186,7 @@ impl DurabilityCampaign<'_> {
                 places: Vec::new(),
             })
             .collect();
-        let mut place = 0;
+        let mut number = 0;
         for block in 0..gain.blocks {
             let mut order: Vec<usize> = (0..self.rows.len()).collect();
             let seed = self.seed.derive("gain", block.into());
@@ -189,15 +195,14 @@ impl DurabilityCampaign<'_> {
                 let what = format!("speed, block {} of {}", block + 1, gain.blocks);
                 listener.begins(&self.words(row, &what));
                 let loads = self.loads_of(row, bench, stop);
-                let rate = gain_rate(
-                    &loads,
-                    bench,
-                    &gain.directory,
-                    seed.derive("trial", row as u64),
-                )?;
+                let place = GainPlace {
+                    directory: &gain.directory,
+                    stack: self.rows[row].fast.as_ref(),
+                };
+                let rate = gain_rate(&loads, bench, place, seed.derive("trial", row as u64))?;
                 arms[row].values.push(Some(rate));
-                arms[row].places.push(Some(place));
-                place += 1;
+                arms[row].places.push(Some(number));
+                number += 1;
             }
             take_gains(&arms, result);
             listener.so_far(result);

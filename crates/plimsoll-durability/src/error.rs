@@ -3,6 +3,7 @@
 
 use crate::disk::DiskImageError;
 use plimsoll_machine::host::HostError;
+use plimsoll_machine::journal::JournalError;
 use plimsoll_machine::raise::RaiseError;
 use std::io;
 
@@ -15,6 +16,9 @@ pub enum DurabilityError {
     /// The bench could not be raised.
     #[error("{0}")]
     Raise(Box<RaiseError>),
+    /// A journal could not be begun.
+    #[error(transparent)]
+    Journal(JournalError),
     /// A file of this program failed.
     #[error("{what}: {source}")]
     File {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Speed of a server with a setting, on the storage of `--on`: acknowledged writes a second.
 
-use crate::bench::DurabilityBench;
+use crate::bench::{BenchStack, DurabilityBench};
 use crate::error::DurabilityError;
 use crate::judge::AckInstant;
 use crate::loads::DurabilityLoads;
@@ -15,17 +15,41 @@ use std::path::Path;
 /// The part of a trial that is not counted: the server and its caches warm up.
 const WARMUP_SHARE: f64 = 0.2;
 
-/// Acknowledged writes a second in one trial, on an empty data directory below this directory of ours.
+/// Where speed is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GainPlace<'a> {
+    /// A directory of ours.
+    pub(crate) directory: &'a Path,
+    /// The stack that is raised there and worked on.
+    pub(crate) stack: Option<&'a BenchStack>,
+}
+
+/// Acknowledged writes a second in one trial, on an empty data directory.
 ///
 /// # Errors
 /// When the server or the witness does not work.
 pub(crate) fn gain_rate(
     loads: &DurabilityLoads<'_>,
     bench: &mut DurabilityBench,
-    directory: &Path,
+    place: GainPlace<'_>,
     seed: Seed,
 ) -> Result<f64, DurabilityError> {
     bench.write_scripts(loads.file)?;
+    let Some(stack) = place.stack else {
+        return rate_below(loads, bench, place.directory, seed);
+    };
+    bench.raise_unlogged(stack)?;
+    let measured = rate_below(loads, bench, &stack.mount_dir, seed);
+    bench.unmake()?;
+    measured
+}
+
+fn rate_below(
+    loads: &DurabilityLoads<'_>,
+    bench: &mut DurabilityBench,
+    directory: &Path,
+    seed: Seed,
+) -> Result<f64, DurabilityError> {
     let data = bench.make_data(directory)?;
     let measured = rate_in(loads, bench, &data, seed);
     if loads.is_server() {

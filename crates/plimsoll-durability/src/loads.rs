@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One load after another on the logged disk, each cut at several instants.
 
-use crate::bench::{BenchFileSystem, DurabilityBench, ServedDisk, StateImages};
+use crate::bench::{BenchDisk, DurabilityBench, ServedDisk, StateImages};
 use crate::disk::{CrashImages, CrashState, DiskLog, crash_state};
 use crate::error::DurabilityError;
 use crate::judge::{AckAccount, AckInstant, CutInstant, FoundKeys};
-use crate::server_file::{BuiltInWitness, FILE_SYSTEM, MOUNT_OPTIONS, ServerFile};
+use crate::server_file::{BuiltInWitness, ServerFile};
 use crate::shrink;
 use crate::view::{ServerScript, ServerView};
 use crate::witness::{DurabilityWitness, FilesWitness, ProgramsWitness, WitnessLoad};
@@ -31,6 +31,8 @@ pub(crate) struct DurabilityLoads<'a> {
     pub(crate) file: &'a ServerFile,
     /// The view of its scripts.
     pub(crate) view: ServerView,
+    /// The disk below its data.
+    pub(crate) disk: &'a BenchDisk,
     /// Length of each load.
     pub(crate) length: Duration,
     /// Cuts of each load and model.
@@ -102,14 +104,6 @@ struct EndedLoad {
 }
 
 impl DurabilityLoads<'_> {
-    fn file_system(&self) -> BenchFileSystem {
-        let settings = &self.view.settings;
-        BenchFileSystem {
-            name: settings.value(FILE_SYSTEM).into(),
-            options: settings.value(MOUNT_OPTIONS).into(),
-        }
-    }
-
     pub(crate) fn is_server(&self) -> bool {
         self.file.witness.is_none()
     }
@@ -161,11 +155,8 @@ impl DurabilityLoads<'_> {
     /// When the disk or the server does not work.
     pub(crate) fn prepare(&self, bench: &mut DurabilityBench) -> Result<String, DurabilityError> {
         bench.write_scripts(self.file)?;
-        let file_system = self.file_system();
-        let served = bench.serve(true)?;
-        bench.make_file_system(&file_system)?;
-        bench.mount_live(&file_system)?;
-        let data = bench.make_data(&bench.places.live())?;
+        let served = bench.make(self.disk)?;
+        let data = bench.make_data(&bench.directory(self.disk))?;
         if !self.file.prepare.is_empty() {
             bench
                 .prepare(&self.view, &data)
@@ -177,7 +168,7 @@ impl DurabilityLoads<'_> {
                 .version(&self.view, &data, self.stop)
                 .map_err(|why| self.broken(ServerScript::Version, &why))?,
         };
-        bench.unserve(served)?;
+        bench.detach(served, self.disk)?;
         bench.keep_base()?;
         Ok(version)
     }
@@ -222,9 +213,8 @@ impl DurabilityLoads<'_> {
 
     /// Plays a load, and asks the server for everything while it runs, and once more after it was killed.
     fn load(&self, bench: &mut DurabilityBench, seed: Seed) -> Result<EndedLoad, DurabilityError> {
-        let served = bench.serve(false)?;
-        bench.mount_live(&self.file_system())?;
-        let data = bench.places.live().join("data");
+        let served = bench.attach(self.disk)?;
+        let data = bench.directory(self.disk).join("data");
         if self.is_server() {
             bench
                 .start(&self.view, &data, seed.0)
@@ -249,7 +239,7 @@ impl DurabilityLoads<'_> {
             }
         }
         let is_full = served.disk.is_full();
-        let disk = bench.unserve(served)?;
+        let disk = bench.detach(served, self.disk)?;
         Ok(EndedLoad {
             log: disk.into_log(),
             account,
@@ -448,17 +438,23 @@ impl DurabilityLoads<'_> {
         cut: CutInstant,
     ) -> Result<CrashFindings, DurabilityError> {
         let began = bench.inside().clock().now();
-        match bench.mount_state(&self.file_system()) {
-            Ok(()) => {}
-            Err(HostError::Failed { output, .. }) => {
-                return Ok(account.nothing_to_ask(DurabilityFlaw::DoesNotMount, &output, cut));
+        let judged = match bench.attach_state(self.disk) {
+            Ok(()) => {
+                let data: PathBuf = bench.state_directory(self.disk).join("data");
+                let seed = self.seed;
+                self.recover(bench, account, &data, RecoveryStart { cut, seed, began })
             }
-            Err(error) => return Err(error.into()),
-        }
-        let data: PathBuf = bench.places.state().join("data");
-        let seed = self.seed;
-        let judged = self.recover(bench, account, &data, RecoveryStart { cut, seed, began });
-        bench.unmount_state()?;
+            Err(DurabilityError::Host(HostError::Failed { output, .. })) => {
+                Ok(account.nothing_to_ask(DurabilityFlaw::DoesNotMount, &output, cut))
+            }
+            // A layer of a stack above its file system.
+            Err(DurabilityError::Host(why @ HostError::NotReady { .. })) => {
+                let words = how_it_failed(&why);
+                Ok(account.nothing_to_ask(DurabilityFlaw::DoesNotStart, &words, cut))
+            }
+            Err(error) => Err(error),
+        };
+        bench.detach_state(self.disk)?;
         judged
     }
 }

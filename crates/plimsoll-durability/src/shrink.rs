@@ -103,6 +103,7 @@ mod tests {
         DiskLog {
             entries: (0..writes).map(entry).collect(),
             data: tempfile::tempfile().unwrap(),
+            part_bytes: u64::MAX,
         }
     }
 

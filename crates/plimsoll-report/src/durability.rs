@@ -28,7 +28,7 @@ pub fn durability(result: &DurabilityResult) -> ReportDocument {
     ReportDocument {
         title: format!("Durability of {}", result.server),
         subtitle: format!(
-            "{}{version} · one node · loads of {} with {} · kernel {} · {}",
+            "{}{version} · loads of {} with {} · kernel {} · {}",
             result.about,
             units::clock_duration(result.load_time),
             plural(u64::from(result.clients), "writer"),

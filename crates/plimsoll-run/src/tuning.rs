@@ -105,21 +105,6 @@ impl TuningTarget {
         self.written(&parts)
     }
 
-    /// Its text with these settings, where they were not given.
-    #[must_use]
-    pub fn with_given(text: &str, more: &[(&str, &str)]) -> String {
-        let Ok(mut target) = TuningTarget::parse(text) else {
-            return text.to_owned();
-        };
-        let given = &mut target.parts[0].given;
-        for (name, value) in more {
-            if !given.iter().any(|(other, _)| other == name) {
-                given.push(((*name).to_owned(), (*value).to_owned()));
-            }
-        }
-        target.written(&target.parts)
-    }
-
     fn written(&self, parts: &[TuningPart]) -> String {
         let words = |part: &TuningPart, open: &str, close: &str| {
             let pairs = part
@@ -294,14 +279,6 @@ mod tests {
             target.check(&[(setting, value)]).unwrap();
             TuningTarget::parse(&changed).unwrap();
         }
-        assert_eq!(
-            TuningTarget::with_given("nbd(barrier=off)", &[("cache", "writeback")]),
-            "nbd(barrier=off,cache=writeback)"
-        );
-        assert_eq!(
-            TuningTarget::with_given("nbd(cache=none)", &[("cache", "writeback")]),
-            "nbd(cache=none)"
-        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Foreign input of durability: server files, lines of witnesses, requests of a client of the disk.
 
-use plimsoll_durability::disk::{self, LoggedDisk};
+use plimsoll_durability::disk::{self, DiskShape, LoggedDisk};
 use plimsoll_durability::server_file;
 use plimsoll_durability::witness::lines;
 use std::io::{Cursor, Read, Write};
@@ -48,8 +48,8 @@ pub fn durability(bytes: &[u8]) {
         return;
     };
     if live.set_len(DISK_BYTES).is_ok() {
-        let served = LoggedDisk::new(live, data, DISK_BYTES, DISK_BYTES);
+        let served = LoggedDisk::new(live, data, DiskShape::one(DISK_BYTES), DISK_BYTES);
         // A client that breaks the protocol is closed.
-        let _ = disk::serve(&mut Client(Cursor::new(bytes)), &served);
+        let _ = disk::serve(&mut Client(Cursor::new(bytes)), served.part(0));
     }
 }

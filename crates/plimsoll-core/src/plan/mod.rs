@@ -471,6 +471,9 @@ pub struct PlanStep {
     /// be done twice, or after their undo.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub point_of_no_return: bool,
+    /// Whether its work lies on disks, where it outlasts a restart of the machine. Journals need not know.
+    #[serde(skip)]
+    pub lasting: bool,
 }
 
 fn here() -> String {
@@ -492,6 +495,40 @@ impl PlanStep {
             undo,
             back: None,
             point_of_no_return: false,
+            lasting: false,
+        }
+    }
+
+    /// Whether what it makes is still there when the machine was started anew: then it is left out when all
+    /// is brought up again on the same disks.
+    #[must_use]
+    pub fn outlasts_a_restart(&self) -> bool {
+        let makes_files = matches!(
+            self.apply,
+            PlanAction::MakeDir(_)
+                | PlanAction::MakeFile { .. }
+                | PlanAction::WriteFile { .. }
+                | PlanAction::MakeSecret(_)
+                | PlanAction::CopySecret { .. }
+        );
+        self.lasting || makes_files
+    }
+
+    /// The step as journals have it.
+    #[must_use]
+    pub fn noted(&self) -> PlanStep {
+        PlanStep {
+            lasting: false,
+            ..self.clone()
+        }
+    }
+
+    /// The image file that the step allocates, where that is a disk.
+    #[must_use]
+    pub fn disk_image(&self) -> Option<&str> {
+        match &self.undo {
+            Some(PlanAction::RemoveFile(image)) if self.lasting => Some(image),
+            _ => None,
         }
     }
 }
@@ -521,6 +558,17 @@ impl Plan {
     /// When there is no step yet.
     pub fn taken_back_by(&mut self, back: PlanAction) {
         self.steps.last_mut().expect("a step was added before").back = Some(back);
+    }
+
+    /// Notes that the work of the last step lies on disks.
+    ///
+    /// # Panics
+    /// When there is no step yet.
+    pub fn lasting(&mut self) {
+        self.steps
+            .last_mut()
+            .expect("a step was added before")
+            .lasting = true;
     }
 
     /// Makes the last step the one after which the change can only go on.

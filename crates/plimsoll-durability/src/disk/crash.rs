@@ -39,7 +39,7 @@ impl WriteFate {
 pub struct CrashState {
     /// Requests that were completed before the cut.
     pub position: usize,
-    /// Requests before this one are durable in any case.
+    /// Requests before this one are durable in any case, on all parts of the disk.
     pub durable_until: usize,
     /// The fate of each request from there on, flushes left out of account.
     pub fates: Vec<WriteFate>,
@@ -58,7 +58,8 @@ pub fn crash_state(
     number: u64,
     seed: Seed,
 ) -> CrashState {
-    let durable_until = log.durable_until(position);
+    let of_parts = log.durable_until(position);
+    let durable_until = of_parts.iter().copied().min().unwrap_or(0);
     let pending = &log.entries[durable_until..position.min(log.entries.len())];
     let mut rng = Rng::new(seed);
     let half = pending.len() / 2;
@@ -79,8 +80,11 @@ pub fn crash_state(
     let of_entry = |(at, entry): (usize, &super::DiskLogEntry)| {
         // Drawn for each, so that one entry more does not change the fates of all others.
         let drawn = fate(at);
-        let is_lost =
-            model == DeviceModel::Volatile && !entry.fua && entry.kind != DiskLogKind::Flush;
+        let is_flushed = durable_until + at < of_parts[log.part_of(entry)];
+        let is_lost = model == DeviceModel::Volatile
+            && !is_flushed
+            && !entry.fua
+            && entry.kind != DiskLogKind::Flush;
         match is_lost {
             true => drawn,
             false => WriteFate::Kept,

@@ -19,7 +19,7 @@ pub enum DiskLogKind {
     },
     /// Zeros: a discard, or zeros that were asked for as such.
     Zero,
-    /// Everything that was completed before is durable now.
+    /// Everything that was completed before in its range, which is a part of the disk, is durable now.
     Flush,
 }
 
@@ -45,16 +45,35 @@ pub struct DiskLog {
     pub entries: Vec<DiskLogEntry>,
     /// The data of all writes.
     pub data: File,
+    /// Size of each part, which is flushed by itself.
+    pub part_bytes: u64,
 }
 
-/// A disk of this program, in use.
+/// Disks of this program, in use, that lose their power at one instant: parts of one that are served, and
+/// flushed, by themselves.
 #[derive(Debug)]
 pub struct LoggedDisk {
-    bytes: u64,
+    part_bytes: u64,
     /// Most bytes of data that the log takes.
     data_max: u64,
     clock: SystemClock,
     state: Mutex<LoggedDiskState>,
+}
+
+/// The size of a disk in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskShape {
+    /// How many.
+    pub parts: u64,
+    /// Size of each.
+    pub part_bytes: u64,
+}
+
+/// A part of a disk, which its server takes for the whole.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskPart<'a> {
+    disk: &'a LoggedDisk,
+    offset: u64,
 }
 
 #[derive(Debug)]
@@ -68,16 +87,17 @@ struct LoggedDiskState {
 }
 
 impl LoggedDisk {
-    /// A disk of this size that holds what `live` does, and logs the data of writes into `data`, which is
-    /// empty, up to `data_max` bytes.
+    /// A disk of `parts` parts of this size that holds what `live` does, and logs the data of writes into
+    /// `data`, which is empty, up to `data_max` bytes.
     #[must_use]
-    pub fn new(live: File, data: File, bytes: u64, data_max: u64) -> Self {
+    pub fn new(live: File, data: File, shape: DiskShape, data_max: u64) -> Self {
         let log = DiskLog {
             entries: Vec::new(),
             data,
+            part_bytes: shape.part_bytes,
         };
         LoggedDisk {
-            bytes,
+            part_bytes: shape.part_bytes,
             data_max,
             clock: SystemClock::new(),
             state: Mutex::new(LoggedDiskState {
@@ -89,10 +109,13 @@ impl LoggedDisk {
         }
     }
 
-    /// Its size.
+    /// A part, from 0.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    pub fn part(&self, number: u64) -> DiskPart<'_> {
+        DiskPart {
+            disk: self,
+            offset: number * self.part_bytes,
+        }
     }
 
     /// How many requests are completed: an instant of the disk.
@@ -120,22 +143,12 @@ impl LoggedDisk {
         state.unwrap_or_else(PoisonError::into_inner).log
     }
 
-    /// Reads.
-    ///
-    /// # Errors
-    /// When the range lies outside, or the file fails.
-    pub fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-        self.check(offset, into.len() as u64)?;
+    fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
         self.lock().live.read_exact_at(into, offset)
     }
 
-    /// Writes, and logs it.
-    ///
-    /// # Errors
-    /// When the range lies outside, the log is full, or a file fails.
-    pub fn write(&self, data: &[u8], offset: u64, fua: bool) -> io::Result<()> {
+    fn write(&self, data: &[u8], offset: u64, fua: bool) -> io::Result<()> {
         let bytes = data.len() as u64;
-        self.check(offset, bytes)?;
         let mut state = self.lock();
         let data_at = state.data_end;
         if data_at.saturating_add(bytes) > self.data_max {
@@ -155,22 +168,17 @@ impl LoggedDisk {
         Ok(())
     }
 
-    /// Writes zeros.
-    ///
-    /// # Errors
-    /// As [`LoggedDisk::write`].
-    pub fn zero(&self, offset: u64, bytes: u64, fua: bool) -> io::Result<()> {
-        self.check(offset, bytes)?;
+    fn zero(&self, offset: u64, bytes: u64, fua: bool) -> io::Result<()> {
         let mut state = self.lock();
         super::image::punch(&state.live, offset, bytes)?;
         self.note(&mut state, DiskLogKind::Zero, offset, bytes, fua);
         Ok(())
     }
 
-    /// Makes durable what was completed before.
-    pub fn flush(&self) {
+    /// Makes durable what was completed before in the part that begins here.
+    fn flush(&self, offset: u64) {
         let mut state = self.lock();
-        self.note(&mut state, DiskLogKind::Flush, 0, 0, false);
+        self.note(&mut state, DiskLogKind::Flush, offset, 0, false);
     }
 
     /// Logs a request that is completed now.
@@ -191,17 +199,74 @@ impl LoggedDisk {
         });
     }
 
-    fn check(&self, offset: u64, bytes: u64) -> io::Result<()> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LoggedDiskState> {
+        // A thread that panicked has logged all that it completed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiskPart<'_> {
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.disk.part_bytes
+    }
+
+    /// Where a range of the part begins on the whole.
+    fn begin_of(&self, offset: u64, bytes: u64) -> io::Result<u64> {
         let end = offset.checked_add(bytes);
-        match end.is_some_and(|end| end <= self.bytes) {
-            true => Ok(()),
+        match end.is_some_and(|end| end <= self.bytes()) {
+            true => Ok(self.offset + offset),
             false => Err(rustix::io::Errno::INVAL.into()),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LoggedDiskState> {
-        // A thread that panicked has logged all that it completed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads.
+    ///
+    /// # Errors
+    /// When the range lies outside, or the file fails.
+    pub fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        let begin = self.begin_of(offset, into.len() as u64)?;
+        self.disk.read(into, begin)
+    }
+
+    /// Writes, and logs it.
+    ///
+    /// # Errors
+    /// When the range lies outside, the log is full, or a file fails.
+    pub fn write(&self, data: &[u8], offset: u64, fua: bool) -> io::Result<()> {
+        let begin = self.begin_of(offset, data.len() as u64)?;
+        self.disk.write(data, begin, fua)
+    }
+
+    /// Writes zeros.
+    ///
+    /// # Errors
+    /// As [`DiskPart::write`].
+    pub fn zero(&self, offset: u64, bytes: u64, fua: bool) -> io::Result<()> {
+        self.disk.zero(self.begin_of(offset, bytes)?, bytes, fua)
+    }
+
+    /// Makes durable what was completed before.
+    pub fn flush(&self) {
+        self.disk.flush(self.offset);
+    }
+}
+
+impl DiskShape {
+    /// One disk of this size.
+    #[must_use]
+    pub fn one(bytes: u64) -> Self {
+        DiskShape {
+            parts: 1,
+            part_bytes: bytes,
+        }
+    }
+
+    /// The size of all parts together.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.parts * self.part_bytes
     }
 }
 
@@ -219,14 +284,27 @@ impl DiskLog {
         self.data.read_exact_at(into, data_at)
     }
 
-    /// The first request behind the last flush before `position`: what is durable in any case ends there.
+    /// Of each part the first request behind its last flush before `position`: what is durable in any case
+    /// ends there.
     #[must_use]
-    pub fn durable_until(&self, position: usize) -> usize {
-        let before = &self.entries[..position.min(self.entries.len())];
-        let flush = before
-            .iter()
-            .rposition(|entry| entry.kind == DiskLogKind::Flush);
-        flush.map_or(0, |at| at + 1)
+    pub fn durable_until(&self, position: usize) -> Vec<usize> {
+        let mut until: Vec<usize> = Vec::new();
+        for (at, entry) in self.entries.iter().take(position).enumerate() {
+            let part = self.part_of(entry);
+            if part >= until.len() {
+                until.resize(part + 1, 0);
+            }
+            if entry.kind == DiskLogKind::Flush {
+                until[part] = at + 1;
+            }
+        }
+        until
+    }
+
+    /// The number of the part that a request belongs to.
+    #[must_use]
+    pub fn part_of(&self, entry: &DiskLogEntry) -> usize {
+        to_usize(entry.offset / self.part_bytes)
     }
 
     /// How many requests were completed by this time.

@@ -10,7 +10,7 @@ mod tests;
 
 pub use crash::{CrashState, WriteFate, crash_state};
 pub use image::{CrashImages, DiskImageError, copy_sparse};
-pub use log::{DiskLog, DiskLogEntry, DiskLogKind, LoggedDisk};
+pub use log::{DiskLog, DiskLogEntry, DiskLogKind, DiskPart, DiskShape, LoggedDisk};
 pub use nbd::{NbdServer, serve};
 
 /// Bytes that a device writes whole.

@@ -5,7 +5,7 @@
 //! Requests of one connection are carried out one after another, so the log has the order in which they
 //! were completed. A connection that sends what the protocol does not have is closed.
 
-use super::log::LoggedDisk;
+use super::log::{DiskPart, LoggedDisk};
 use plimsoll_core::num::to_usize;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -53,7 +53,7 @@ const REQUEST_MAX: u32 = 32 << 20;
 /// How often the server looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A disk that is served until this is dropped.
+/// A part of a disk that is served until this is dropped.
 #[derive(Debug)]
 pub struct NbdServer {
     stop: Arc<AtomicBool>,
@@ -61,17 +61,17 @@ pub struct NbdServer {
 }
 
 impl NbdServer {
-    /// Serves a disk at a new socket.
+    /// Serves a part of a disk at a new socket.
     ///
     /// # Errors
     /// When the socket cannot be made.
-    pub fn start(disk: &Arc<LoggedDisk>, socket: &Path) -> io::Result<NbdServer> {
+    pub fn start(disk: &Arc<LoggedDisk>, part: u64, socket: &Path) -> io::Result<NbdServer> {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new().name("disk".into()).spawn({
             let (disk, stop) = (Arc::clone(disk), Arc::clone(&stop));
-            move || accept(&listener, &disk, &stop)
+            move || accept(&listener, disk.part(part), &stop)
         })?;
         Ok(NbdServer {
             stop,
@@ -91,7 +91,7 @@ impl Drop for NbdServer {
 }
 
 /// Takes connections until it is to end, and waits for those that are left.
-fn accept(listener: &UnixListener, disk: &LoggedDisk, stop: &AtomicBool) {
+fn accept(listener: &UnixListener, disk: DiskPart<'_>, stop: &AtomicBool) {
     std::thread::scope(|scope| {
         let mut open: Vec<UnixStream> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
@@ -127,7 +127,7 @@ fn pause() {
 ///
 /// # Errors
 /// When it fails, or breaks the protocol.
-pub fn serve(stream: &mut (impl Read + Write), disk: &LoggedDisk) -> io::Result<()> {
+pub fn serve(stream: &mut (impl Read + Write), disk: DiskPart<'_>) -> io::Result<()> {
     if !agree(stream, disk)? {
         return Ok(());
     }
@@ -137,7 +137,7 @@ pub fn serve(stream: &mut (impl Read + Write), disk: &LoggedDisk) -> io::Result<
 }
 
 /// The handshake; whether requests follow.
-fn agree(stream: &mut (impl Read + Write), disk: &LoggedDisk) -> io::Result<bool> {
+fn agree(stream: &mut (impl Read + Write), disk: DiskPart<'_>) -> io::Result<bool> {
     let mut hello = Vec::new();
     hello.extend(MAGIC.to_be_bytes());
     hello.extend(OPTION_MAGIC.to_be_bytes());
@@ -200,7 +200,7 @@ fn reply_to_option(stream: &mut impl Write, option: u32, kind: u32, data: &[u8])
 /// Carries out a request; whether another one may follow.
 fn answer(
     stream: &mut (impl Read + Write),
-    disk: &LoggedDisk,
+    disk: DiskPart<'_>,
     data: &mut Vec<u8>,
 ) -> io::Result<bool> {
     let mut head = [0; 28];

@@ -56,24 +56,40 @@ impl SectorVersions {
     }
 }
 
-fn play(requests: &[Request]) -> (DiskLog, SectorVersions, Vec<u8>) {
+fn disk(parts: u64) -> LoggedDisk {
     let live = tempfile::tempfile().unwrap();
-    live.set_len(BYTES).unwrap();
-    let disk = LoggedDisk::new(live, tempfile::tempfile().unwrap(), BYTES, 1 << 20);
-    let mut last = vec![0; usize::try_from(SECTORS).unwrap()];
-    let mut versions = SectorVersions(vec![BTreeSet::from([0]); last.len()]);
-    for (n, request) in (1_u8..).zip(requests) {
-        match *request {
-            Request::Write { from, count, fua } => {
-                let data = vec![n; usize::try_from(count * SECTOR_BYTES).unwrap()];
-                disk.write(&data, from * SECTOR_BYTES, fua).unwrap();
-            }
-            Request::Zero { from, count } => {
-                disk.zero(from * SECTOR_BYTES, count * SECTOR_BYTES, false)
-                    .unwrap();
-            }
-            Request::Flush => disk.flush(),
+    let shape = DiskShape {
+        parts,
+        part_bytes: BYTES,
+    };
+    live.set_len(shape.bytes()).unwrap();
+    LoggedDisk::new(live, tempfile::tempfile().unwrap(), shape, 1 << 20)
+}
+
+fn carry_out(part: DiskPart<'_>, request: Request, fill: u8) {
+    match request {
+        Request::Write { from, count, fua } => {
+            let data = vec![fill; usize::try_from(count * SECTOR_BYTES).unwrap()];
+            part.write(&data, from * SECTOR_BYTES, fua).unwrap();
         }
+        Request::Zero { from, count } => {
+            part.zero(from * SECTOR_BYTES, count * SECTOR_BYTES, false)
+                .unwrap();
+        }
+        Request::Flush => part.flush(),
+    }
+}
+
+fn untouched() -> (SectorVersions, Vec<u8>) {
+    let last = vec![0; usize::try_from(SECTORS).unwrap()];
+    (SectorVersions(vec![BTreeSet::from([0]); last.len()]), last)
+}
+
+fn play(requests: &[Request]) -> (DiskLog, SectorVersions, Vec<u8>) {
+    let disk = disk(1);
+    let (mut versions, mut last) = untouched();
+    for (n, request) in (1_u8..).zip(requests) {
+        carry_out(disk.part(0), *request, n);
         versions.apply(*request, &mut last, n);
     }
     (disk.into_log(), versions, last)
@@ -81,7 +97,7 @@ fn play(requests: &[Request]) -> (DiskLog, SectorVersions, Vec<u8>) {
 
 /// The byte that fills each sector of an image; every sector is of one write.
 fn read_sectors(image: &std::fs::File) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(BYTES).unwrap()];
+    let mut bytes = vec![0; usize::try_from(image.metadata().unwrap().len()).unwrap()];
     image.read_exact_at(&mut bytes, 0).unwrap();
     let sectors = bytes.chunks(usize::try_from(SECTOR_BYTES).unwrap());
     sectors
@@ -95,10 +111,10 @@ fn read_sectors(image: &std::fs::File) -> Vec<u8> {
         .collect()
 }
 
-fn image_of(log: &DiskLog, crash: &CrashState) -> Vec<u8> {
+fn image_of(log: &DiskLog, crash: &CrashState, parts: u64) -> Vec<u8> {
     let (durable, image) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    durable.set_len(BYTES).unwrap();
-    CrashImages::new(log, &durable, BYTES)
+    durable.set_len(parts * BYTES).unwrap();
+    CrashImages::new(log, &durable, parts * BYTES)
         .build(crash, &image)
         .unwrap();
     read_sectors(&image)
@@ -114,7 +130,28 @@ proptest! {
         let (log, versions, _) = play(&requests);
         let position = log.entries.len();
         let crash = crash_state(&log, position, DeviceModel::Volatile, number, Seed(seed));
-        for (sector, (found, may)) in image_of(&log, &crash).iter().zip(&versions.0).enumerate() {
+        for (sector, (found, may)) in image_of(&log, &crash, 1).iter().zip(&versions.0).enumerate() {
+            prop_assert!(may.contains(found), "sector {sector} holds {found}, may hold {may:?}");
+        }
+    }
+
+    #[test]
+    fn parts_that_lose_their_power_together_are_flushed_by_themselves(
+        requests in prop::collection::vec((0..3_u64, request()), 1..60),
+        seed in any::<u64>(),
+        number in 0..6_u64,
+    ) {
+        let disk = disk(3);
+        let mut models = [untouched(), untouched(), untouched()];
+        for (n, (part, request)) in (1_u8..).zip(&requests) {
+            carry_out(disk.part(*part), *request, n);
+            let (versions, last) = &mut models[usize::try_from(*part).unwrap()];
+            versions.apply(*request, last, n);
+        }
+        let log = disk.into_log();
+        let crash = crash_state(&log, log.entries.len(), DeviceModel::Volatile, number, Seed(seed));
+        let may = models.iter().flat_map(|(versions, _)| &versions.0);
+        for (sector, (found, may)) in image_of(&log, &crash, 3).iter().zip(may).enumerate() {
             prop_assert!(may.contains(found), "sector {sector} holds {found}, may hold {may:?}");
         }
     }
@@ -128,7 +165,7 @@ proptest! {
         let (log, ..) = play(&requests);
         let (_, _, last) = play(&requests[..position]);
         let crash = crash_state(&log, position, DeviceModel::Protected, 0, Seed(1));
-        prop_assert_eq!(image_of(&log, &crash), last);
+        prop_assert_eq!(image_of(&log, &crash, 1), last);
     }
 }
 
@@ -157,7 +194,7 @@ fn every_version_that_a_sector_may_have_turns_up() {
     for number in 0..200 {
         let seed = Seed(rng.next_u64());
         let crash = crash_state(&log, log.entries.len(), DeviceModel::Volatile, number, seed);
-        let image = image_of(&log, &crash);
+        let image = image_of(&log, &crash, 1);
         seen[0].insert(image[0]);
         seen[1].insert(image[1]);
     }
@@ -177,12 +214,13 @@ fn cuts_come_in_their_order_and_a_full_log_refuses_writes() {
     assert!(images.build(&at(1), &image).is_err());
     let files = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
     let [live, data] = files;
-    let disk = LoggedDisk::new(live, data, BYTES, 600);
-    disk.write(&[1; 512], 0, false).unwrap();
-    let error = disk.write(&[1; 512], 0, false).unwrap_err();
+    let disk = LoggedDisk::new(live, data, DiskShape::one(BYTES), 600);
+    let part = disk.part(0);
+    part.write(&[1; 512], 0, false).unwrap();
+    let error = part.write(&[1; 512], 0, false).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(28));
     assert!(disk.is_full());
-    assert!(disk.write(&[1; 512], BYTES, false).is_err());
+    assert!(part.write(&[1; 512], BYTES, false).is_err());
     assert_eq!(disk.position(), 1);
 }
 
@@ -190,11 +228,8 @@ fn cuts_come_in_their_order_and_a_full_log_refuses_writes() {
 fn a_client_of_the_protocol_reads_what_it_wrote() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("disk.sock");
-    let live = tempfile::tempfile().unwrap();
-    live.set_len(BYTES).unwrap();
-    let data = tempfile::tempfile().unwrap();
-    let disk = std::sync::Arc::new(LoggedDisk::new(live, data, BYTES, 1 << 20));
-    let server = NbdServer::start(&disk, &socket).unwrap();
+    let disk = std::sync::Arc::new(disk(1));
+    let server = NbdServer::start(&disk, 0, &socket).unwrap();
     let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
     nbd_tests::talk(&mut stream, BYTES);
     drop(server);

@@ -7,7 +7,7 @@ use crate::error::DurabilityError;
 use crate::judge::{AckAccount, FoundKeys};
 use crate::view::{ServerScript, ServerView};
 use plimsoll_core::plan::PlanCommand;
-use plimsoll_machine::host::{HostLineEnd, HostLineJob, LocalHost};
+use plimsoll_machine::host::{HostLine, HostLineEnd, HostLineJob, LocalHost};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +58,7 @@ impl ProgramsWitness<'_> {
             line_max: lines::LINE_MAX,
         };
         let mut mistake = None;
-        let mut hear = |line: &[u8]| match lines::read(line).and_then(|line| match line {
+        let mut hear = |line: HostLine<'_>| match read(line).and_then(|line| match line {
             Some(line) => take(&line),
             None => Ok(ControlFlow::Continue(())),
         }) {
@@ -83,6 +83,17 @@ impl ProgramsWitness<'_> {
     fn command(&self, script: ServerScript, data: &Path, seed: u64) -> PlanCommand {
         self.view.command(script, data, self.mark, seed)
     }
+}
+
+/// Reads a line. Of two that were joined when their writers were killed the second is whole.
+fn read(line: HostLine<'_>) -> Result<Option<WitnessLine<'_>>, String> {
+    let whole = lines::read(line.text);
+    if whole.is_ok() || !line.is_of_the_end {
+        return whole;
+    }
+    let begins = |word: &[u8]| word == b"ack " || word == b"try ";
+    let second = line.text.windows(4).rposition(begins).unwrap_or(0);
+    Ok(lines::read(&line.text[second..]).unwrap_or(None))
 }
 
 impl DurabilityWitness for ProgramsWitness<'_> {
@@ -149,5 +160,26 @@ impl DurabilityWitness for ProgramsWitness<'_> {
                 HAVE_LIMIT.as_secs()
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_joined_when_their_writers_were_killed_are_no_mistake() {
+        let of_the_end = |text| HostLine {
+            text,
+            is_of_the_end: true,
+        };
+        let joined = read(of_the_end(b"ack a 12ack b 34")).unwrap().unwrap();
+        assert_eq!((joined.key, joined.sum), ("b", "34"));
+        assert_eq!(read(of_the_end(b"ac")), Ok(None));
+        let before = HostLine {
+            text: b"ac",
+            is_of_the_end: false,
+        };
+        assert!(read(before).is_err());
     }
 }

@@ -308,15 +308,6 @@ pub trait StackRecipe: fmt::Debug + Sync {
         &[]
     }
 
-    /// Settings with which killing its servers takes away what their disks had not been told to flush, as
-    /// a cut of power does; `None` where killed processes leave everything in the kernel.
-    fn losing_power(
-        &self,
-        _choice: &StackConfig,
-    ) -> Option<&'static [(&'static str, &'static str)]> {
-        None
-    }
-
     /// How many nodes it takes.
     ///
     /// # Errors

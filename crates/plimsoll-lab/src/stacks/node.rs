@@ -23,7 +23,7 @@ use std::path::Path;
 
 use super::{MIN_SIZE_BYTES, PreconditionError, SPARE_BYTES, StackPlanInput, StackRequirements};
 use chain::{ClientDiskChain, SECTOR_BYTES};
-pub(super) use file_system::{add_mount, add_mount_of};
+pub(super) use file_system::{add_mount_at, add_mount_of};
 
 /// Requirements of a stack of such nodes on the client, besides the programs of its file system.
 pub(super) fn needs(transport: &ExportTransport, programs: &[&'static str]) -> StackRequirements {
@@ -278,6 +278,7 @@ impl ExportedDisk<'_> {
         let remove = Some(PlanAction::RemoveFile(image));
         let why = "allocate the image file";
         plan.step_on(&self.server.name, why, PlanAction::Run(reserve), remove);
+        plan.lasting();
         match self.transport {
             ExportTransport::Iscsi(settings) => settings.add_secret(self, plan),
             ExportTransport::Nbd(settings) => settings.add_key(self, plan),

@@ -120,7 +120,9 @@ fn namespaces(shape: &StackFootprint, id: &str, here: &PlanNode) -> Result<Stack
 pub(crate) fn free_network(id: &str) -> Result<u8, PreconditionError> {
     let used = network::networks_in_use();
     // Networks made at the same time begin their search at different numbers.
-    let first = id.bytes().map(u32::from).sum::<u32>();
+    // The sum of its letters would be the same for many pairs of process numbers.
+    let mix = |sum: u32, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
+    let first = id.bytes().fold(0, mix) % 254;
     let mut numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
     numbers.find(|n| !used.contains(n)).ok_or_else(|| {
         PreconditionError(vec![

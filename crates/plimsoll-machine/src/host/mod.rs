@@ -54,7 +54,7 @@ pub use dirs::{file_system_of, journal_of};
 pub use error::{HostError, remedy_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
-pub use local::lines::{HostLineEnd, HostLineJob};
+pub use local::lines::{HostLine, HostLineEnd, HostLineJob};
 pub use nodes::{HostPool, HostResolver};
 pub use places::{PlaceError, check_way};
 pub(crate) use processes::all as all_processes;

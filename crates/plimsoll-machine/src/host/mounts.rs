@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HostMountInfo {
+pub struct HostMountInfo {
     /// Device number, as `major:minor`.
-    pub(crate) device: String,
+    pub device: String,
     /// Where it is mounted.
-    pub(crate) point: PathBuf,
+    pub point: PathBuf,
     /// Options of the mount and of the file system.
-    pub(crate) options: String,
+    pub options: String,
     /// Type of file system.
-    pub(crate) file_system: String,
+    pub file_system: String,
     /// The device or file system that is mounted.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// All mounts, in the order of mounting.
@@ -97,7 +97,10 @@ pub(crate) fn below(path: &Path) -> io::Result<Vec<HostMountInfo>> {
 }
 
 /// The mount that `path` (absolute, without links) lies on: the last one with the longest point.
-pub(crate) fn containing(path: &Path) -> io::Result<Option<HostMountInfo>> {
+///
+/// # Errors
+/// When the table cannot be read.
+pub fn containing(path: &Path) -> io::Result<Option<HostMountInfo>> {
     let length = |mount: &HostMountInfo| mount.point.components().count();
     Ok(mounts()?
         .into_iter()

@@ -52,7 +52,7 @@ use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use failover::{check_asked_under_faults, fault_intentions};
+pub use failover::{check_asked_under_faults, check_power_cuts, fault_intentions};
 pub use load_line::load_line_seconds;
 pub use loops::{check_both_loops, twin_entries, twin_entries_again, twin_labels};
 pub use nodes::ClientLoadGenerators;

@@ -19,6 +19,13 @@ impl Lab {
         }
     }
 
+    /// One with a short path: there are to be sockets in it.
+    pub(crate) fn short() -> Self {
+        Lab {
+            folder: tempfile::tempdir_in("/var/tmp").expect("a writable directory"),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

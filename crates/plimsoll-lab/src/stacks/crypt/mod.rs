@@ -92,6 +92,7 @@ impl LayerRecipe for CryptLayer {
         // Not with our mark: it must be empty. It goes with what is below.
         let make = PlanAction::Run(PlanCommand::new("mkdir", [&*below]));
         plan.step("create the directory of the encrypted files", make, None);
+        plan.lasting();
         let own = [
             "-passfile".to_owned(),
             password,
@@ -129,6 +130,7 @@ fn add_init(plan: &mut Plan, settings: &SettingValues, own: &[String], below: &s
     words.push(below.into());
     let init = PlanAction::Run(PlanCommand::new(PROGRAM, words));
     plan.step("initialize the encryption", init, None);
+    plan.lasting();
 }
 
 /// Starts the program that shows what lies decrypted `below` at another place.

@@ -115,10 +115,6 @@ impl StackRecipe for NbdStack {
         LEVELS
     }
 
-    fn losing_power(&self, _: &StackConfig) -> Option<&'static [(&'static str, &'static str)]> {
-        Some(nbd_node::LOSING_POWER)
-    }
-
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
         file_system::check_settings(&choice.settings, choice.settings.text("fs"))?;

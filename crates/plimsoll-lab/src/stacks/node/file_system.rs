@@ -212,6 +212,7 @@ pub(in crate::stacks) fn add_mount_on(
         _ => make(settings, device),
     };
     plan.step("create the file system", PlanAction::Run(make), None);
+    plan.lasting();
     let (devices, fs) = (std::slice::from_ref(device), settings.text("fs"));
     add_read_ahead(plan, settings, devices);
     add_mount_at(plan, HERE, (devices, fs, &mount_options(settings, fs)), at);
@@ -254,19 +255,6 @@ pub(in crate::stacks) fn add_mount_at(
         Some(PlanAction::RemoveDir(at.into())),
     );
     add_mounting(plan, on, (devices, file_system, options), at);
-}
-
-/// Adds the steps from devices to a mounted file system over them all: the commands of `make` make it.
-pub(in crate::stacks) fn add_mount(
-    plan: &mut Plan,
-    make: impl IntoIterator<Item = (&'static str, PlanCommand)>,
-    (devices, file_system, options): (&[PlanCommandArg], &str, &str),
-    at: &str,
-) {
-    for (why, cmd) in make {
-        plan.step(why, PlanAction::Run(cmd), None);
-    }
-    add_mount_at(plan, HERE, (devices, file_system, options), at);
 }
 
 /// Adds the steps that mount a file system that was made before, on these devices together.

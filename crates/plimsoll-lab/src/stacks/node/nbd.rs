@@ -50,9 +50,6 @@ pub(in crate::stacks) const CACHE_LEVELS: SettingLevels = levels(
     ],
 );
 
-/// Settings that make a killed server lose the same data as a disk whose power is cut.
-pub(in crate::stacks) const LOSING_POWER: &[(&str, &str)] = &[("cache", "writeback")];
-
 /// Who the client says it is, and whose key is asked for.
 const USER: &str = "plimsoll";
 

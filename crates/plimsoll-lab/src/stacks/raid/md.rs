@@ -143,6 +143,7 @@ impl MdArray<'_> {
         let reserve = PlanCommand::new("fallocate", ["--length", &size, &file]);
         let remove = Some(PlanAction::RemoveFile(file.clone()));
         plan.step("allocate the journal", PlanAction::Run(reserve), remove);
+        plan.lasting();
         let detach = Some(PlanAction::DetachLoop(file.clone()));
         let attach = PlanAction::AttachLoop(file);
         plan.step("attach the journal as a loop device", attach, detach);
@@ -302,6 +303,7 @@ pub(super) fn plan(
     }
     let stop = Some(PlanAction::StopArray(array.files()));
     plan.step("create the array", PlanAction::Run(array.create()), stop);
+    plan.lasting();
     let at = mount_dir(order);
     file_system::add_mount_on(&mut plan, settings, &array.device(), &at);
     Ok((plan, array.made()))

@@ -8,7 +8,9 @@ mod change;
 mod health;
 mod md;
 
-use plimsoll_core::plan::{Plan, PlanCommand, PlanCommandArg, StackOutputs, StackSelfTest};
+use plimsoll_core::plan::{
+    HERE, Plan, PlanAction, PlanCommand, PlanCommandArg, StackOutputs, StackSelfTest,
+};
 use plimsoll_core::settings::{
     SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
 };
@@ -230,13 +232,6 @@ impl StackRecipe for RaidStack {
         LEVELS
     }
 
-    fn losing_power(
-        &self,
-        choice: &StackConfig,
-    ) -> Option<&'static [(&'static str, &'static str)]> {
-        (choice.settings.text("transport") == "nbd").then_some(nbd_node::LOSING_POWER)
-    }
-
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
         node::file_system::check_settings(&choice.settings, mounted(&choice.settings))?;
@@ -274,16 +269,15 @@ impl StackRecipe for RaidStack {
         let options = ["-q", "--nodiscard", "-d", self.data, "-m", self.metadata];
         let options = words(&options).into_iter();
         let make = PlanCommand::new("mkfs.btrfs", options.chain(disks(&nodes)));
-        let make = among_no_mounts(make);
-        let make = [
-            ("create the file system", make),
-            ("scan all disks", scan(&nodes)),
-        ];
+        let make = PlanAction::Run(among_no_mounts(make));
         let at = mount_dir(order);
         let disks = disks(&nodes);
         node::file_system::add_read_ahead(&mut plan, order.settings(), &disks);
         let options = node::file_system::mount_options(order.settings(), "btrfs");
-        node::add_mount(&mut plan, make, (&disks, "btrfs", &options), &at);
+        plan.step("create the file system", make, None);
+        plan.lasting();
+        plan.step("scan all disks", PlanAction::Run(scan(&nodes)), None);
+        node::add_mount_at(&mut plan, HERE, (&disks, "btrfs", &options), &at);
         let made = self.made(order, &nodes);
         Ok((plan, made))
     }

@@ -23,6 +23,19 @@ const REST_MAX: u64 = 4 << 20;
 /// How long a program that has closed its output may take to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
+/// A line that was heard, without its end.
+#[derive(Debug, Clone, Copy)]
+pub struct HostLine<'a> {
+    /// Its bytes.
+    pub text: &'a [u8],
+    /// Whether it was read after the program had been ended by us: processes that were killed in the middle
+    /// of a line, one after another, may have joined two.
+    pub is_of_the_end: bool,
+}
+
+/// Who hears lines, and may have heard enough.
+type LineListener<'a> = dyn FnMut(HostLine<'_>) -> ControlFlow<()> + 'a;
+
 /// The order of a program that is heard.
 #[derive(Debug)]
 pub struct HostLineJob<'a> {
@@ -59,8 +72,9 @@ pub enum HostLineEnd {
 }
 
 impl LocalHost {
-    /// Runs a program, and passes on each line of its output, without its end, as soon as it is there. A
-    /// last line without an end is not passed on.
+    /// Runs a program, and passes on each line of its output, without its end, as soon as it is there, also
+    /// those that were printed before who listens had heard enough. A last line without an end is not passed
+    /// on.
     ///
     /// # Errors
     /// When it may not run, or cannot be started or watched.
@@ -68,7 +82,7 @@ impl LocalHost {
         &self,
         job: &HostLineJob<'_>,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+        hear: &mut LineListener<'_>,
     ) -> Result<HostLineEnd, HostError> {
         self.check_allowed(job.journal, job.command)?;
         let (path, args) = self.placed(job.command)?;
@@ -108,7 +122,7 @@ impl LocalHost {
             rustix::io::ioctl_fionbio(&output, true).map_err(|errno| failed(errno.into()))?;
             let mut rest = Vec::new();
             let _ = output.by_ref().take(REST_MAX).read_to_end(&mut rest);
-            // Who has heard enough hears what was said until then, and no more follows.
+            line.is_of_the_end = !matches!(heard, Ok(None));
             let _ = line.take(&rest, job.line_max, hear);
         }
         Ok(match (heard.map_err(failed)?, ended) {
@@ -129,7 +143,7 @@ impl LocalHost {
         line: &mut HeardLine,
         job: &HostLineJob<'_>,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+        hear: &mut LineListener<'_>,
     ) -> std::io::Result<Option<HostLineEnd>> {
         let began = self.clock.now();
         let look = Timespec {
@@ -171,15 +185,18 @@ struct HeardLine {
     begun: Vec<u8>,
     /// Whether its beginning was passed on already, since it is too long.
     is_passed_on: bool,
+    is_of_the_end: bool,
 }
 
 impl HeardLine {
+    /// Takes bytes, all of them: also those who have heard enough hear what was printed until then.
     fn take(
         &mut self,
         bytes: &[u8],
         line_max: usize,
-        hear: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+        hear: &mut LineListener<'_>,
     ) -> ControlFlow<()> {
+        let mut flow = ControlFlow::Continue(());
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, is_end) = match part.strip_suffix(b"\n") {
                 Some(text) => (text, true),
@@ -189,14 +206,23 @@ impl HeardLine {
             self.begun.extend(&text[..text.len().min(room)]);
             let is_long = self.begun.len() > line_max;
             if (is_end || is_long) && !self.is_passed_on {
-                hear(&self.begun)?;
+                let heard = hear(HostLine {
+                    text: &self.begun,
+                    is_of_the_end: self.is_of_the_end,
+                });
+                if heard.is_break() {
+                    flow = heard;
+                }
                 self.is_passed_on = true;
             }
             if is_end {
-                *self = HeardLine::default();
+                *self = HeardLine {
+                    is_of_the_end: self.is_of_the_end,
+                    ..HeardLine::default()
+                };
             }
         }
-        ControlFlow::Continue(())
+        flow
     }
 }
 
@@ -218,8 +244,8 @@ mod tests {
         };
         let mut lines = Vec::new();
         let end = host.hear(&job, &AtomicBool::new(false), &mut |line| {
-            lines.push(String::from_utf8_lossy(line).into_owned());
-            match line == b"enough" {
+            lines.push(String::from_utf8_lossy(line.text).into_owned());
+            match line.text == b"enough" {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -251,6 +277,20 @@ mod tests {
             status.contains('3') && output.contains("why"),
             "{status} {output}"
         );
+    }
+
+    #[test]
+    fn who_has_heard_enough_hears_whole_lines_to_the_end() {
+        let script = "i=0; while [ $i -lt 2000 ]; do echo enough; echo $i; i=$((i + 1)); done";
+        let (lines, end) = heard(script, LONG);
+        assert!(
+            [HostLineEnd::HeardEnough, HostLineEnd::Done].contains(&end),
+            "{end:?}"
+        );
+        let others = lines.iter().filter(|line| *line != "enough");
+        for (expected, line) in others.enumerate() {
+            assert_eq!(*line, expected.to_string());
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ use plimsoll_machine::journal::StateDir;
 use std::fs::File;
 use std::time::Duration;
 pub(super) use under::{FaultBench, check as check_faults, length_under, under_fault};
-pub use under::{check_asked_under_faults, intentions as fault_intentions};
+pub use under::{check_asked_under_faults, check_power_cuts, intentions as fault_intentions};
 
 /// How long filling the files of the sessions may take.
 const FULL_WITHIN: Duration = Duration::from_secs(600);

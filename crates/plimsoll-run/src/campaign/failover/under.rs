@@ -19,11 +19,14 @@ use plimsoll_console::failure::stopped;
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{RunWarning, TrialId, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, FaultObserver, FaultResult};
+use plimsoll_core::fault::FaultKind;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
+use plimsoll_lab::stacks::{StackPlacement, StackUpOptions, manage};
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::journal::StateDir;
 use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +106,45 @@ pub fn check_asked_under_faults(
     };
     for one in asked.iter().filter(|one| !one.workload.is_idle()) {
         check_load(&one.workload, length(one, settings), injection)?;
+    }
+    Ok(())
+}
+
+/// Refuses, before anything is made, cuts of power where no server has a switch.
+///
+/// # Errors
+/// With what to do instead.
+pub fn check_power_cuts(
+    targets: &[Rc<dyn TargetKind>],
+    settings: &CampaignOptions,
+    options: &StackUpOptions,
+    state: &StateDir,
+) -> Result<(), CliError> {
+    let mut faults = settings.inject.iter();
+    if !faults.any(|injection| injection.fault == FaultKind::PowerCut) {
+        return Ok(());
+    }
+    for stack in targets.iter().filter_map(|target| target.stack()) {
+        let name = stack.parts.to_string();
+        let record = manage::record(&name, state).ok();
+        let has_switch = match (record.and_then(|record| record.header.ask), &options.place) {
+            (Some(ask), _) => ask.site.servers.iter().any(|node| !node.power.is_empty()),
+            (None, Some(StackPlacement::Inventory(inventory))) => {
+                let mut machines = inventory.machines.iter();
+                machines.any(|machine| !machine.power.is_empty())
+            }
+            (None, _) => false,
+        };
+        if !has_switch {
+            let text = format!(
+                "cannot cut the power of {name}: none of its servers is a machine whose inventory names a \
+                 power command (power = [...])"
+            );
+            return Err(CliError::invalid(text).hint(format!(
+                "plimsoll vm up creates machines with one; where its disks are files: plimsoll \
+                 durability '{name}'"
+            )));
+        }
     }
     Ok(())
 }

@@ -202,6 +202,7 @@ pub(super) fn measure(
     campaign::check_asked_under_faults(&job.asked, &job.targets, &settings)?;
     let state = context::state_dir()?;
     let options = stack_options(&job.spec.stacks, &state)?;
+    campaign::check_power_cuts(&job.targets, &settings, &options, &state)?;
     let stop = context::stop_flag()?;
     let clients = job.spec.clients.as_ref();
     if let (Some(request), true) = (load_source::fleet(clients)?, dry_run) {

@@ -6,16 +6,15 @@ use super::TuneArgs;
 use crate::cli::measure::{RunAttempt, differing, drawn_seed, measure, policy};
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
-use plimsoll_console::failure::{CliError, CliExitCode, failed};
+use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_console::terminal;
-use plimsoll_core::campaign::{CampaignFaults, CampaignOrder, CampaignSpec};
+use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
 use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use plimsoll_run::campaign::usual_warmup;
-use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,8 +39,6 @@ pub(super) struct TuningCourse {
     length: Nanos,
     clock: SystemClock,
     stop: Arc<AtomicBool>,
-    /// Whether a cut left something behind.
-    pub(super) has_left: Cell<bool>,
 }
 
 /// One run of it.
@@ -51,8 +48,6 @@ pub(super) struct TuningRun<'a> {
     pub(super) targets: &'a [String],
     pub(super) control: bool,
     pub(super) blocks: u32,
-    /// A cut of power instead of the workload.
-    pub(super) cut: Option<CampaignFaults>,
 }
 
 /// Results of a run, whole or partial, or none because the user stopped it.
@@ -69,8 +64,7 @@ impl TuningCourse {
             None => PathBuf::from("plimsoll-results").join(run_id::run_id()),
         };
         // A search that is continued is the same search.
-        let begun = ["screening", "gain"].map(|name| plimsoll_archive::open(&folder.join(name)));
-        let begun = begun.into_iter().find_map(Result::ok);
+        let begun = plimsoll_archive::open(&folder.join("screening")).ok();
         let seed = begun.map_or_else(
             || Seed(args.timing.seed().unwrap_or_else(drawn_seed)),
             |found| found.manifest.seed,
@@ -83,7 +77,6 @@ impl TuningCourse {
             length: length.unwrap_or(LENGTH),
             clock: SystemClock::new(),
             stop: context::stop_flag()?,
-            has_left: Cell::new(false),
         })
     }
 
@@ -110,40 +103,31 @@ impl TuningCourse {
         Some(Nanos(budget.0.saturating_sub(gone)))
     }
 
-    /// The blocks of a run that was interrupted: they follow from the time that was left when it began.
-    fn blocks_begun(&self, run: &TuningRun<'_>) -> Option<u32> {
-        let blocks = self.left_of(run)?.manifest.blocks;
-        (1..=BLOCKS_MOST).contains(&blocks).then_some(blocks)
-    }
-
     pub(super) fn is_over(&self, args: &TuneArgs) -> bool {
         self.time_left(args).is_some_and(|left| left.0 == 0)
     }
 
-    /// Results that a failed run left, if any.
-    pub(super) fn left_of(&self, run: &TuningRun<'_>) -> Option<RunFolderContents> {
-        plimsoll_archive::open(&self.folder.join(run.name)).ok()
+    /// The blocks of a run that was interrupted: they follow from the time that was left when it began.
+    fn blocks_begun(&self, run: &TuningRun<'_>) -> Option<u32> {
+        let begun = plimsoll_archive::open(&self.folder.join(run.name));
+        let blocks = begun.ok()?.manifest.blocks;
+        (1..=BLOCKS_MOST).contains(&blocks).then_some(blocks)
     }
 
     /// The campaign of a run.
     fn campaign(&self, args: &TuneArgs, run: &TuningRun<'_>) -> CampaignSpec {
-        let workload = std::iter::once(&args.workload).filter(|_| run.cut.is_none());
         let mut spec = CampaignSpec {
             blocks: Some(self.blocks_begun(run).unwrap_or(run.blocks)),
             margin: Some(self.policy.margin),
             control: run.control,
             order: CampaignOrder::Random,
             target: run.targets.iter().map(Into::into).collect(),
-            workload: workload.map(Into::into).collect(),
+            workload: vec![(&args.workload).into()],
             ..CampaignSpec::default()
         };
         args.timing.apply(&mut spec);
         args.shape.apply(&mut spec);
         spec.seed = Some(self.seed.0.into());
-        if let Some(cut) = &run.cut {
-            spec.faults = cut.clone();
-            spec.trial.length = None;
-        }
         spec
     }
 
@@ -164,7 +148,7 @@ impl TuningCourse {
         if !args.attempt.json {
             terminal::say(&format!("{}:", run.name));
         }
-        let measured = measure(
+        measure(
             &spec,
             &RunAttempt {
                 output: Some(folder.clone()),
@@ -172,25 +156,8 @@ impl TuningCourse {
                 quiet: true,
                 ..args.attempt.attempt(args.shape.trust())
             },
-        );
-        match measured {
-            // That writes are lost is what a cut is made to show; what a broken file system does not let go
-            // goes with `raze`, once its stack is down.
-            Err(failure) if run.cut.is_some() && is_of_cuts(failure.code) => {
-                let found = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
-                if failure.code == CliExitCode::NotCleaned {
-                    terminal::say(&failure.to_string());
-                    self.has_left.set(true);
-                }
-                Ok(ControlFlow::Continue(found))
-            }
-            other => other,
-        }
+        )
     }
-}
-
-fn is_of_cuts(code: CliExitCode) -> bool {
-    matches!(code, CliExitCode::BadData | CliExitCode::NotCleaned)
 }
 
 /// A run of this campaign that is whole.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll tune`: which settings of a storage system make a workload faster, and what durability costs.
+//! `plimsoll tune`: which settings of a storage system make a workload faster.
 //!
 //! Manual: `docs/tune.md`; why it is done so: `docs/method/tuning.md`.
 
 mod course;
-mod price;
 mod search;
 mod text;
 
-use super::design::BLOCKS_RANGE;
 use super::measure::{RunAttemptArgs, TrialTimingArgs, asked};
 use super::stack::StackOptionArgs;
 use course::TuningCourse;
@@ -32,7 +30,6 @@ use plimsoll_stats::screening::SETTINGS_MAX;
   plimsoll tune nbd -w varmail --dry-run
   plimsoll tune 'nfs(transfer=64k)' -w nas.toml --on netns --effect 10% --budget 30m -o tuned
   plimsoll tune iscsi -w randwrite,size=64M --settings threads,read_ahead=1M,max_burst
-  plimsoll tune nbd -w randwrite,size=64M --price-of-durability --cuts 10 --for 5s
   plimsoll tune 'sim(disk+raid5+cache)' -w randread,size=1G")]
 pub(super) struct TuneArgs {
     /// Stack or simulated device to tune, with the settings it has now.
@@ -53,17 +50,9 @@ pub(super) struct TuneArgs {
     /// at the same time.
     #[arg(long)]
     fold_over: bool,
-    /// Also try values that weaken durability.
-    #[arg(long, conflicts_with = "price_of_durability")]
-    risky: bool,
-    /// Instead, show for each value that weakens durability what it gains, and how many acknowledged
-    /// writes are lost when the power of the servers is cut.
+    /// Also try values that weaken durability (plimsoll durability shows what they gain and lose).
     #[arg(long)]
-    price_of_durability: bool,
-    /// Power cuts for --price-of-durability.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE),
-        value_name = "N")]
-    cuts: u32,
+    risky: bool,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
@@ -99,10 +88,6 @@ pub(super) fn main(args: &TuneArgs) -> CliResult {
         ))
         .hint("give a workload of one phase, such as randwrite or varmail"));
     };
-    if args.price_of_durability {
-        let course = TuningCourse::begin(args, metric, workload.length)?;
-        return price::main(args, &target, &course);
-    }
     let (choices, left_out) = choices(args, &target)?;
     if choices.is_empty() {
         let mut failure = CliError::invalid(format!("{} has no settings to try", args.target));
@@ -224,7 +209,7 @@ fn named_level(
             "{}={value} weakens durability: it may lose {}",
             setting.name, level.risk
         ))
-        .hint("give --risky to try it, or --price-of-durability to see what it costs")),
+        .hint("give --risky to try it; plimsoll durability shows what it gains and loses")),
         Some(level) => Ok(level.clone()),
         None => Ok(TuningLevel {
             value: value.into(),

@@ -171,7 +171,6 @@ fn screened(
             targets,
             control: false,
             blocks,
-            cut: None,
         };
         let results = match course.run(args, &run)? {
             ControlFlow::Break(code) => return Ok(Some(code)),
@@ -248,7 +247,6 @@ fn proved(
         targets: &targets,
         control: true,
         blocks: proof_blocks(report, arms, screening),
-        cut: None,
     };
     let results = match course.run(args, &run)? {
         ControlFlow::Break(code) => return Ok(Some(code)),
@@ -293,7 +291,7 @@ fn proof(choice: Option<usize>, target: &str, row: &ArmComparison, sign: f64) ->
 }
 
 /// How much faster the arm is than its base.
-pub(super) fn faster(ratio: RatioEstimate, sign: f64) -> RatioEstimate {
+fn faster(ratio: RatioEstimate, sign: f64) -> RatioEstimate {
     if sign > 0.0 {
         return ratio;
     }

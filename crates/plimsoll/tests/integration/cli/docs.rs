@@ -12,11 +12,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Why a dry run cannot be planned on this machine, as its error says.
-const NOT_HERE: [&str; 4] = [
+const NOT_HERE: [&str; 5] = [
     "needs root",
     "is missing",
     "apt-get install",
     "GiB are free",
+    "its file system is none that can be made on a logged disk",
 ];
 
 /// A run, for commands that read one.

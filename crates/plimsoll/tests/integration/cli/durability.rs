@@ -233,6 +233,53 @@ fn a_wrong_witness_is_no_loss() {
 }
 
 #[test]
+fn a_stack_is_cut_with_all_of_its_disks() {
+    if let Some(why) = missing() {
+        return skipped("durability of stacks", &why);
+    }
+    let lab = Lab::short();
+    let words = ["raid1(transport=nbd)", "--vary", "barrier", "--for", "1s"];
+    let (code, result) = judged(&lab, &words);
+    assert_eq!(code, Some(0), "{result}");
+    for model in ["volatile", "protected"] {
+        assert_eq!(states(&result, 0, model), (0, 3), "{result}");
+    }
+    assert!(states(&result, 1, "volatile").0 > 0, "{result}");
+    assert_eq!(states(&result, 1, "protected"), (0, 3), "{result}");
+    nothing_is_left(&lab);
+    let words = ["durability", "nbd", "--vary", "barrier=on", "--for", "1s"];
+    let more = [
+        "--loads",
+        "50",
+        "--blocks",
+        "0",
+        "--disk-size",
+        "300MiB",
+        "-o",
+        "killed",
+    ];
+    let mut run = lab.command(&[&words[..], &more].concat()).spawn().unwrap();
+    let kept = lab.path("killed/durability.json");
+    wait_for(&kept);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+    assert_eq!(states(&kept, 0, "volatile"), (0, 3), "{kept}");
+    let razed = lab.run(&["raze"]);
+    assert!(razed.status.success(), "{}", text(&razed.stderr));
+    nothing_is_left(&lab);
+}
+
+fn wait_for(file: &Path) {
+    for _ in 0..3_000 {
+        if file.is_file() {
+            return;
+        }
+        pause(20);
+    }
+}
+
+#[test]
 fn a_run_that_was_killed_keeps_what_was_judged_and_raze_removes_the_rest() {
     if let Some(why) = missing() {
         return skipped("durability that is killed", &why);
@@ -251,12 +298,7 @@ fn a_run_that_was_killed_keeps_what_was_judged_and_raze_removes_the_rest() {
     let more = ["--blocks", "0", "--disk-size", "300MiB", "-o", "out"];
     let mut run = lab.command(&[&words[..], &more].concat()).spawn().unwrap();
     let kept = lab.path("out/durability.json");
-    for _ in 0..3_000 {
-        if kept.is_file() {
-            break;
-        }
-        pause(20);
-    }
+    wait_for(&kept);
     run.kill().unwrap();
     run.wait().unwrap();
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
@@ -271,7 +313,10 @@ fn mistakes_are_told_before_anything_is_made() {
     let lab = Lab::new();
     let file = server(&lab, "store.toml");
     for (words, why) in [
-        (&["durability", "postgres"][..], "unknown server 'postgres'"),
+        (
+            &["durability", "postgres"][..],
+            "unknown server or stack 'postgres'",
+        ),
         (
             &["durability", "files", "--vary", "methods"],
             "did you mean method?",
@@ -285,6 +330,13 @@ fn mistakes_are_told_before_anything_is_made() {
             "--disk-size: expected",
         ),
         (&["durability", "nothing.toml"], "nothing.toml"),
+        (&["durability", "nbd", "--over", "nbd"], "leave out --over"),
+        (&["durability", "nfs"], "so none can be cut"),
+        (&["durability", "/proc"], "expected one of ext4, xfs, btrfs"),
+        (
+            &["durability", "nbd", "--vary", "barriers"],
+            "did you mean barrier?",
+        ),
         (&["durability", &file], "is not trusted"),
     ] {
         let output = lab.run(words);

@@ -31,6 +31,20 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 }
 
 #[test]
+fn power_is_not_cut_where_there_is_no_switch_and_a_dry_run_says_so() {
+    let lab = Lab::new();
+    for more in [&["--dry-run"][..], &[]] {
+        let words = ["failover", "raid1", "--fault", "power-cut"];
+        let output = lab.run(&[&words, more].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("power command"), "{said}");
+        assert!(said.contains("plimsoll durability 'raid1'"), "{said}");
+    }
+    assert!(!lab.path("plimsoll-results").exists());
+}
+
+#[test]
 fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     let lab = Lab::new();
     let missing = missing(&lab, "nfs");

@@ -142,43 +142,6 @@ fn a_dry_run_shows_settings_and_combinations_and_does_nothing() {
 }
 
 #[test]
-fn the_price_of_durability_says_how_power_would_be_cut() {
-    let lab = Lab::new();
-    let args = [
-        "-w",
-        "randwrite,size=16M",
-        "--price-of-durability",
-        "--dry-run",
-        "--json",
-    ];
-    let of = |stack: &str| lab.json(&[&["tune", stack], &args[..]].concat());
-    let json = of("nbd");
-    let prices = json["prices"].as_array().unwrap();
-    let names: Vec<&str> = prices
-        .iter()
-        .map(|p| p["setting"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["cache", "barrier", "journal_data"]);
-    assert_eq!(prices[0]["cut"], "nbd(cache=writeback)");
-    assert_eq!(prices[1]["cut"], "nbd(barrier=off,cache=writeback)");
-    let json = of("iscsi");
-    assert!(
-        json["power_cuts"]
-            .as_str()
-            .unwrap()
-            .contains("cannot be told"),
-        "{json}"
-    );
-    // The value that it has is the weak one: the safe one is held beside it.
-    let cache = json["prices"].as_array().unwrap().iter();
-    let cache = cache
-        .clone()
-        .find(|one| one["setting"] == "write_cache")
-        .unwrap();
-    assert_eq!([&cache["safe"], &cache["weak"]], ["off", "on"]);
-}
-
-#[test]
 fn mistakes_are_named_before_anything_is_done() {
     let lab = Lab::new();
     for (args, expect) in [
@@ -210,10 +173,6 @@ fn mistakes_are_named_before_anything_is_done() {
             "1% to 100%",
         ),
         (&["tune", "sim", "-w", "nosuch"], "nosuch"),
-        (
-            &["tune", "sim", "-w", "randread", "--price-of-durability"],
-            "known to weaken durability",
-        ),
     ] {
         let output = lab.run(args);
         let said = text(&output.stderr);

@@ -2,6 +2,8 @@
 //! `plimsoll durability`: whether acknowledged writes survive a power cut, and what a setting gains that
 //! loses them.
 
+mod subject;
+
 use super::trust::TrustArgs;
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
@@ -10,21 +12,17 @@ use plimsoll_console::terminal;
 use plimsoll_core::durability::{DeviceModel, DurabilityResult};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::text;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_durability::bench::{self, BenchPlaces, DurabilityBench};
-use plimsoll_durability::server_file::{self, FILE_SYSTEM, ServerFile, ServerSettings};
-use plimsoll_durability::view::{self, ServerScript};
-use plimsoll_durability::{
-    DurabilityCampaign, DurabilityError, DurabilityListener, GainBlocks, LabelledSettings,
-    shipped_server, shipped_servers,
-};
+use plimsoll_durability::bench::{self, BenchDisk, BenchJournals, BenchPlaces, DurabilityBench};
+use plimsoll_durability::disk::DiskShape;
+use plimsoll_durability::view;
+use plimsoll_durability::{DurabilityCampaign, DurabilityError, DurabilityListener, GainBlocks};
 use plimsoll_engine::sys::clock;
 use plimsoll_machine::host::{Host as _, LocalHost, facts, medium};
-use plimsoll_machine::journal::Journal;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use subject::{DurabilitySubject, StackDirs};
 
 /// Smallest disk: xfs wants 300 MiB.
 const DISK_MIN: u64 = 300 << 20;
@@ -33,28 +31,38 @@ const DISK_MAX: u64 = 16 << 30;
 /// Time that starting, asking and mounting take of one load or state, for what is said beforehand.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
-/// Show what a server's settings gain, and which acknowledged writes they lose when the power fails.
+/// Show what settings of a server or a stack gain, and which acknowledged writes they lose when the power
+/// fails.
 ///
 /// Nothing is switched off: the server works on a disk that logs every write and flush, and that disk is
-/// cut afterwards at many instants. Each crash state is mounted, the server is started on it, and asked for
-/// all that it had acknowledged. Speed is measured on the storage of --on, without the logging disk.
+/// cut afterwards at many instants; of a stack all disks at one. Each crash state is mounted, the server is
+/// started on it, and asked for all that it had acknowledged. Speed is measured on the storage of --on,
+/// without logging disks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll durability files
   plimsoll durability postgresql --vary synchronous_commit --on /mnt/new
   plimsoll durability sqlite --set journal_mode=WAL --vary synchronous
+  plimsoll durability 'raid1(transport=nbd)' --on /mnt/new
+  plimsoll durability postgresql --over nbd --vary cache
+  plimsoll durability /mnt/data
   plimsoll durability ./server.toml --clients 16 --trust ./server.toml
 
 Needs root. docs/durability.md has the form of a server file.
 Exit code 12 when a setting that claims to be safe lost something, or one lost more than it says.")]
 pub(super) struct DurabilityArgs {
-    /// Server: the name of one that plimsoll knows (--list), or a server file.
-    #[arg(value_name = "SERVER", required_unless_present = "list")]
-    server: Option<String>,
+    /// A server that plimsoll knows (--list), a server file, a stack whose disks are files, or a directory
+    /// whose file system and mount options are taken.
+    #[arg(value_name = "SERVER|STACK|DIR", required_unless_present = "list")]
+    subject: Option<String>,
+    /// Put the data of the server on this stack; its settings can be varied, too.
+    #[arg(long, value_name = "STACK")]
+    over: Option<String>,
     /// List the servers that plimsoll knows, with their settings.
     #[arg(long)]
     list: bool,
-    /// Compare all values of this setting, or those given (default: the one that its file names).
+    /// Compare all values of this setting, or those given (default: the one that the server file names; of a
+    /// stack each value that weakens it).
     #[arg(long, value_name = "SETTING[=A,B]")]
     vary: Option<String>,
     /// Give a setting another value in all rows. May be repeated.
@@ -81,7 +89,7 @@ pub(super) struct DurabilityArgs {
     /// Blocks in which the speed is measured; 0: not at all.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=1000))]
     blocks: u32,
-    /// Size of the disk that is cut; its images are in memory.
+    /// Size of each disk that is cut; its images are in memory.
     #[arg(long, default_value = "512MiB", value_parser = units::parse_size, value_name = "SIZE")]
     disk_size: u64,
     /// Draw from this seed (default: another one each time).
@@ -101,20 +109,31 @@ pub(super) struct DurabilityArgs {
 }
 
 pub(super) fn main(args: &DurabilityArgs) -> CliResult {
-    let Some(server) = args.server.as_deref().filter(|_| !args.list) else {
+    let Some(subject) = args.subject.as_deref().filter(|_| !args.list) else {
         terminal::print(&list()?);
         return Ok(ExitCode::SUCCESS);
     };
-    let file = read(server, args)?;
-    let rows = rows(&file, args)?;
+    let subject = DurabilitySubject::read(subject, args)?;
     if !(DISK_MIN..=DISK_MAX).contains(&args.disk_size) {
         let range = [DISK_MIN, DISK_MAX].map(|bytes| units::size(bytes as f64));
         let text = format!("--disk-size: expected {} to {}", range[0], range[1]);
         return Err(CliError::invalid(text));
     }
+    let host = context::host();
+    let id = format!("durability-{}", run_id::run_id());
+    let state = context::state_dir()?;
+    let work = state.path().join(format!("cut-{}", std::process::id()));
+    let storage = args.on.clone().or_else(|| subject.storage.clone());
+    let storage = storage.unwrap_or_else(|| state.path().into());
+    let gain = gain_directory(&storage, &id, args)?;
+    let dirs = StackDirs {
+        // Short: there are sockets in it.
+        cut: &state.path().join(format!("c{}", std::process::id())),
+        gain: gain.as_deref(),
+    };
     let mut campaign = DurabilityCampaign {
-        file: &file,
-        rows,
+        file: &subject.file,
+        rows: subject.rows(args, &dirs, &terminal::say)?,
         loads: args.loads,
         cuts: args.cuts,
         models: models(&args.device),
@@ -127,29 +146,26 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         terminal::print(&plan(&campaign, args));
         return Ok(ExitCode::SUCCESS);
     }
-    let host = context::host();
     check_machine(&campaign, &host)?;
-    let id = format!("durability-{}", run_id::run_id());
-    let state = context::state_dir()?;
-    let work = state.path().join(format!("cut-{}", std::process::id()));
-    let storage = args.on.clone().unwrap_or_else(|| state.path().into());
-    let gain = gain_directory(&storage, &id, args)?;
     campaign.gain = gain.clone().map(|directory| GainBlocks {
         directory,
         blocks: args.blocks,
     });
     let folder = DurabilityFolder::make(args)?;
     let stop = context::stop_flag()?;
-    let journal = Journal::create(&state, run_id::run_header(&id))
-        .map_err(doing(CliExitCode::Failed, "begin the journal of the bench"))?;
     let places = BenchPlaces::new(&work, &id);
-    let mut bench = DurabilityBench::raise(places, host, journal, args.disk_size, gain.as_deref())
+    let journals = BenchJournals {
+        state,
+        header: run_id::run_header,
+    };
+    let shape = shape_of(&campaign, args);
+    let mut bench = DurabilityBench::raise(places, host, journals, shape, gain.as_deref())
         .map_err(|error| failure(&error))?;
     let mut result = empty_result(&campaign, &storage);
     let mut listener = DurabilityProgress { folder: &folder };
     let done = campaign.carry_out(&mut bench, &stop, &mut result, &mut listener);
     result.interrupted = done.is_err();
-    let left = bench.lower().problems();
+    let left = bench.lower();
     folder.write(&result)?;
     let ended = match done {
         Ok(()) | Err(DurabilityError::Stopped) => show(&result, &folder, args),
@@ -172,50 +188,15 @@ fn failure(error: &DurabilityError) -> CliError {
     }
 }
 
-/// The file of a server: one that is part of the program, or one that is trusted.
-fn read(server: &str, args: &DurabilityArgs) -> Result<ServerFile, CliError> {
-    let text = match shipped_server(server) {
-        Some(text) => text.to_owned(),
-        None => {
-            let path = Path::new(server);
-            if !server.ends_with(".toml") && !server.contains('/') {
-                let known: Vec<&str> = shipped_servers().collect();
-                let text = format!(
-                    "unknown server '{server}': expected a server file, or one of {}",
-                    known.join(", ")
-                );
-                return Err(CliError::invalid(text));
-            }
-            text_of(path)?
-        }
-    };
-    let file = server_file::read(&text)
-        .map_err(|why| CliError::invalid(format!("server file {server}: {why}")))?;
-    if shipped_server(server).is_none() {
-        let starts: Vec<String> = ServerScript::ALL
-            .into_iter()
-            .map(|script| (script, script.text(&file)))
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(script, text)| format!("{}: {}", script.name(), text.trim()))
-            .collect();
-        args.trust.check(Path::new(server), &starts, args.dry_run)?;
-    }
-    Ok(file)
-}
-
-/// The text of a server file: a regular file, not too large, that would act on no terminal.
-fn text_of(path: &Path) -> Result<String, CliError> {
-    let about = |why: &dyn std::fmt::Display| {
-        CliError::usage(format!("read server file {}: {why}", path.display()))
-    };
-    let facts = std::fs::metadata(path).map_err(|error| about(&error))?;
-    if !facts.is_file() || facts.len() > server_file::SERVER_FILE_MAX as u64 {
-        return Err(about(&"it is no regular file, or too large"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| about(&error))?;
-    match text::printable_lines(&text) == text {
-        true => Ok(text),
-        false => Err(about(&"it has control characters")),
+/// The disks that are cut: as many as the largest stack has.
+fn shape_of(campaign: &DurabilityCampaign<'_>, args: &DurabilityArgs) -> DiskShape {
+    let parts = campaign.rows.iter().map(|row| match &row.disk {
+        BenchDisk::FileSystem(_) => 1,
+        BenchDisk::Stack(stack) => stack.disks() as u64,
+    });
+    DiskShape {
+        parts: parts.max().unwrap_or(1),
+        part_bytes: args.disk_size,
     }
 }
 
@@ -226,39 +207,6 @@ fn models(device: &str) -> Vec<DeviceModel> {
         _ => vec![DeviceModel::Volatile, DeviceModel::Protected],
     };
     cut.into_iter().chain([DeviceModel::Killed]).collect()
-}
-
-/// The settings of all rows.
-fn rows(file: &ServerFile, args: &DurabilityArgs) -> Result<Vec<LabelledSettings>, CliError> {
-    let mut base = file.defaults();
-    for word in &args.set {
-        base = file
-            .with(&base, word)
-            .map_err(|why| CliError::invalid(format!("--set: {why}")))?;
-    }
-    let of = |label: String, settings: ServerSettings| LabelledSettings { label, settings };
-    let Some(vary) = args.vary.clone().or_else(|| file.first_setting.clone()) else {
-        return Ok(vec![of(String::new(), base)]);
-    };
-    let (name, values) = match vary.split_once('=') {
-        Some((name, values)) => (name, values.split(',').map(String::from).collect()),
-        None => (vary.as_str(), Vec::new()),
-    };
-    let setting = file
-        .setting(name)
-        .map_err(|why| CliError::invalid(format!("--vary: {why}")))?;
-    let values: Vec<String> = match values.is_empty() {
-        true => setting.values.clone(),
-        false => values,
-    };
-    let row = |value: &String| {
-        let label = format!("{name}={value}");
-        let settings = file.with(&base, &label);
-        settings
-            .map(|settings| of(label, settings))
-            .map_err(|why| CliError::invalid(format!("--vary: {why}")))
-    };
-    values.iter().map(row).collect()
 }
 
 /// The directory that gains are measured in; none where they are not.
@@ -290,10 +238,10 @@ fn check_machine(campaign: &DurabilityCampaign<'_>, host: &LocalHost) -> Result<
         return Err(CliError::invalid(text).hint("run it with sudo"));
     }
     let mut missing = Vec::new();
-    let makers = campaign
-        .rows
-        .iter()
-        .map(|row| format!("mkfs.{}", row.settings.value(FILE_SYSTEM)));
+    let makers = campaign.rows.iter().filter_map(|row| match &row.disk {
+        BenchDisk::FileSystem(file_system) => Some(format!("mkfs.{}", file_system.name)),
+        BenchDisk::Stack(_) => None,
+    });
     let mut programs: Vec<String> = bench::PROGRAMS.map(String::from).to_vec();
     programs.extend(makers);
     if campaign.file.witness.is_none() {
@@ -467,7 +415,7 @@ fn plan(campaign: &DurabilityCampaign<'_>, args: &DurabilityArgs) -> String {
     let _ = write!(
         text,
         "It needs {} of memory at most, and removes all that it makes.",
-        units::size(4.0 * args.disk_size as f64)
+        units::size(4.0 * shape_of(campaign, args).bytes() as f64)
     );
     text
 }

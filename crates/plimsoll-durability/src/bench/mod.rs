@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything on this machine that a judgement needs: images in memory, the chain from the logged disk to a
 //! mount, a mount for crash states, the server's namespace. One plan, raised once: whatever is done between
-//! is undone by its steps.
+//! is undone by its steps. A stack has a plan and a journal of its own.
 
-use crate::disk::{LoggedDisk, NbdServer, copy_sparse};
+mod chain;
+mod one_disk;
+mod stack;
+
+pub use chain::{BenchDisk, BenchFileSystem};
+pub use stack::BenchStack;
+
+use crate::disk::{DiskShape, LoggedDisk, NbdServer, copy_sparse};
 use crate::error::DurabilityError;
 use crate::server_file::ServerFile;
 use crate::view::{DROP_RIGHTS, SERVER_USER, ServerScript, ServerView, accounts};
-use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanReadinessCheck};
 use plimsoll_core::text;
-use plimsoll_machine::host::{
-    Host as _, HostError, HostLineJob, LocalHost, loops, mounts, processes, removal,
-};
-use plimsoll_machine::journal::Journal;
-use plimsoll_machine::raise::{AppliedPlan, RazeReport, raise, raze};
+use plimsoll_machine::host::{Host as _, HostError, HostLineJob, LocalHost, processes, removal};
+use plimsoll_machine::journal::{Journal, JournalHeader, StateDir};
+use plimsoll_machine::raise::{AppliedPlan, raise, raze};
 use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,11 +35,6 @@ const PREPARE_LIMIT_S: u32 = 300;
 const SAFE_MOUNT: &str = "nosuid,nodev";
 /// Most data of one load's log, times the size of the disk.
 const LOG_SIZES: u64 = 16;
-
-/// How long the disk of a state may stay in use: the kernel takes down views of ended processes by and by.
-const FREE_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks.
-const FREE_LOOK: Duration = Duration::from_millis(1);
 
 /// How long a server may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -78,6 +78,11 @@ impl BenchPlaces {
         self.text(&format!("fuse/plimsoll-{}-disk0", self.id))
     }
 
+    /// Where a part of the disk is served. Short: the whole path of a socket may have some hundred bytes.
+    fn socket(&self, part: u64) -> PathBuf {
+        self.at(&format!("s{part}"))
+    }
+
     /// The mark of processes of one kind.
     #[must_use]
     pub fn mark(&self, name: &str) -> String {
@@ -112,7 +117,7 @@ impl BenchPlaces {
         self.at("state")
     }
 
-    /// The plan of the bench, for disks of this size, with a directory on the storage that gains are
+    /// The plan of the bench, for disks of this size together, with a directory on the storage that gains are
     /// measured on. Steps that find nothing to do hold the undoing of what is done between.
     #[must_use]
     pub fn plan(&self, disk_bytes: u64, gain: Option<&Path>) -> Plan {
@@ -196,16 +201,27 @@ pub struct DurabilityBench {
     /// The same machine, in the network of the server.
     inside: LocalHost,
     applied: AppliedPlan,
-    disk_bytes: u64,
+    journals: BenchJournals,
+    shape: DiskShape,
+    /// The stack that is up, or was and is to be up again.
+    stack: Option<AppliedPlan>,
+    /// The disks of a crash state of a stack, while they are served.
+    state: Option<ServedDisk>,
 }
 
-/// A file system of the bench.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BenchFileSystem {
-    /// Its kind, as the kernel names it.
-    pub name: String,
-    /// Options of its mounts.
-    pub options: String,
+/// Where the bench and its stacks note what they do.
+#[derive(Debug, Clone)]
+pub struct BenchJournals {
+    /// The directory of journals.
+    pub state: StateDir,
+    /// The head of the journal of this identifier.
+    pub header: fn(&str) -> JournalHeader,
+}
+
+impl BenchJournals {
+    fn begin(&self, id: &str) -> Result<Journal, DurabilityError> {
+        Journal::create(&self.state, (self.header)(id)).map_err(DurabilityError::Journal)
+    }
 }
 
 /// The images that crash states are made in.
@@ -213,7 +229,7 @@ pub struct BenchFileSystem {
 pub struct StateImages {
     /// The durable contents.
     pub durable: File,
-    /// A state, which is attached.
+    /// A state.
     pub state: File,
     /// Their size.
     pub bytes: u64,
@@ -224,7 +240,19 @@ pub struct StateImages {
 pub struct ServedDisk {
     /// The disk.
     pub disk: Arc<LoggedDisk>,
-    server: NbdServer,
+    /// A server a part.
+    servers: Vec<NbdServer>,
+}
+
+impl ServedDisk {
+    /// Ends its servers.
+    fn end(self) -> Result<LoggedDisk, DurabilityError> {
+        drop(self.servers);
+        Arc::try_unwrap(self.disk).map_err(|_| {
+            let text = "the disk is still in use after its server has ended";
+            HostError::State(text.into()).into()
+        })
+    }
 }
 
 impl DurabilityBench {
@@ -235,12 +263,13 @@ impl DurabilityBench {
     pub fn raise(
         places: BenchPlaces,
         mut host: LocalHost,
-        journal: Journal,
-        disk_bytes: u64,
+        journals: BenchJournals,
+        shape: DiskShape,
         gain: Option<&Path>,
     ) -> Result<Self, DurabilityError> {
         host.trust_programs(&places.id, &[DROP_RIGHTS.into()]);
-        let plan = places.plan(disk_bytes, gain);
+        let plan = places.plan(shape.bytes(), gain);
+        let journal = journals.begin(&places.id)?;
         let applied = raise(&plan, None, &mut host, journal).map_err(DurabilityError::Raise)?;
         let inside = host.in_namespace(&places.namespace());
         Ok(DurabilityBench {
@@ -248,13 +277,19 @@ impl DurabilityBench {
             host,
             inside,
             applied,
-            disk_bytes,
+            journals,
+            shape,
+            stack: None,
+            state: None,
         })
     }
 
-    /// Undoes everything.
-    pub fn lower(mut self) -> RazeReport {
-        raze(self.applied.journal, &mut self.host)
+    /// Undoes everything; gives what could not be undone, in words.
+    #[must_use]
+    pub fn lower(mut self) -> Vec<String> {
+        let mut left = self.lower_stack();
+        left.extend(raze(self.applied.journal, &mut self.host).problems());
+        left
     }
 
     /// The machine in the network of the server.
@@ -308,20 +343,15 @@ impl DurabilityBench {
             .open(&path);
         let what = || format!("open {}", path.display());
         let file = opened.map_err(DurabilityError::file(what()))?;
-        file.set_len(self.disk_bytes)
+        file.set_len(self.shape.bytes())
             .map_err(DurabilityError::file(what()))?;
         Ok(file)
     }
 
-    /// Serves a disk that holds what the image `base.img` does, or zeros.
-    ///
-    /// # Errors
-    /// When a part of the chain fails.
-    pub fn serve(&mut self, is_empty: bool) -> Result<ServedDisk, DurabilityError> {
-        let live = self.open_image("live.img")?;
-        let begin = if is_empty { "empty.img" } else { "base.img" };
-        copy_sparse(&self.open_image(begin)?, &live, self.disk_bytes)?;
-        let data = self.places.at("log.data");
+    /// Serves the parts of this image, each at a socket of its own, and logs what is written.
+    fn serve(&mut self, image: &str) -> Result<ServedDisk, DurabilityError> {
+        let live = self.open_image(image)?;
+        let data = self.places.at(&format!("{image}.log"));
         let data = File::options()
             .read(true)
             .write(true)
@@ -329,101 +359,28 @@ impl DurabilityBench {
             .truncate(true)
             .open(&data)
             .map_err(DurabilityError::file(format!("create {}", data.display())))?;
-        let log_max = self.disk_bytes * LOG_SIZES;
-        let disk = Arc::new(LoggedDisk::new(live, data, self.disk_bytes, log_max));
-        // Short: the whole path of a socket may have some hundred bytes.
-        let socket = self.places.at("s");
-        if socket.symlink_metadata().is_ok() {
-            let what = format!("remove {}", socket.display());
-            fs::remove_file(&socket).map_err(DurabilityError::file(what))?;
+        let log_max = self.shape.bytes() * LOG_SIZES;
+        let disk = Arc::new(LoggedDisk::new(live, data, self.shape, log_max));
+        let mut servers = Vec::new();
+        for part in 0..self.shape.parts {
+            let socket = self.places.socket(part);
+            if socket.symlink_metadata().is_ok() {
+                let what = format!("remove {}", socket.display());
+                fs::remove_file(&socket).map_err(DurabilityError::file(what))?;
+            }
+            let what = format!("serve a disk at {}", socket.display());
+            let server = NbdServer::start(&disk, part, &socket);
+            servers.push(server.map_err(DurabilityError::file(what))?);
         }
-        let what = format!("serve a disk at {}", socket.display());
-        let server = NbdServer::start(&disk, &socket).map_err(DurabilityError::file(what))?;
-        let file = self.places.served();
-        let uri = format!("nbd+unix:///?socket={}", socket.display());
-        self.act(&PlanAction::Start {
-            cmd: PlanCommand::new("nbdfuse", [&*file, &*uri]),
-            mark: self.places.mark("nbdfuse"),
-            log: self.places.text("nbdfuse.log"),
-            ready: PlanReadinessCheck::Size {
-                path: file.clone(),
-                bytes: self.disk_bytes,
-            },
-        })?;
-        self.act(&PlanAction::AttachLoop(file))?;
-        Ok(ServedDisk { disk, server })
+        Ok(ServedDisk { disk, servers })
     }
 
-    /// Ends the chain of a disk, and gives it back with its log.
-    ///
-    /// # Errors
-    /// When a part of the chain cannot be ended.
-    pub fn unserve(&mut self, served: ServedDisk) -> Result<LoggedDisk, DurabilityError> {
-        self.act(&PlanAction::Unmount(self.places.text("disk")))?;
-        self.act(&PlanAction::DetachLoop(self.places.served()))?;
-        self.act(&PlanAction::Unmount(self.places.text("fuse")))?;
-        self.act(&PlanAction::Stop {
-            mark: self.places.mark("nbdfuse"),
-        })?;
-        drop(served.server);
-        Arc::try_unwrap(served.disk).map_err(|_| {
-            let text = "the disk is still in use after its server has ended";
-            HostError::State(text.into()).into()
-        })
-    }
-
-    /// Makes a file system on the served disk.
-    ///
-    /// # Errors
-    /// When its program fails.
-    pub fn make_file_system(
-        &mut self,
-        file_system: &BenchFileSystem,
-    ) -> Result<(), DurabilityError> {
-        let options: &[&str] = match file_system.name.as_str() {
-            "xfs" | "btrfs" => &["-q", "-f", "-K"],
-            // Background writes of the file system are done now.
-            _ => &[
-                "-q",
-                "-F",
-                "-E",
-                "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-            ],
-        };
-        let words = options.iter().map(|word| PlanCommandArg::from(*word));
-        let device = PlanCommandArg::LoopOf(self.places.served());
-        let cmd = PlanCommand::new(&format!("mkfs.{}", file_system.name), words.chain([device]));
-        Ok(self.act(&PlanAction::Run(cmd))?)
-    }
-
-    fn mount(
-        &mut self,
-        device_of: String,
-        at: &Path,
-        file_system: &BenchFileSystem,
-    ) -> Result<(), HostError> {
-        let options = match file_system.options.as_str() {
-            "defaults" | "" => SAFE_MOUNT.to_owned(),
-            given => format!("{SAFE_MOUNT},{given}"),
-        };
-        let words: [PlanCommandArg; 6] = [
-            "-t".into(),
-            file_system.name.as_str().into(),
-            "-o".into(),
-            options.into(),
-            PlanCommandArg::LoopOf(device_of),
-            at.display().to_string().into(),
-        ];
-        self.act(&PlanAction::Run(PlanCommand::new("mount", words)))
-    }
-
-    /// Mounts the served disk.
-    ///
-    /// # Errors
-    /// When it cannot be mounted.
-    pub fn mount_live(&mut self, file_system: &BenchFileSystem) -> Result<(), DurabilityError> {
-        let live = self.places.live();
-        Ok(self.mount(self.places.served(), &live, file_system)?)
+    /// Serves what a load begins with: zeros where nothing is made yet.
+    fn serve_live(&mut self, is_empty: bool) -> Result<ServedDisk, DurabilityError> {
+        let begin = if is_empty { "empty.img" } else { "base.img" };
+        let (begin, live) = (self.open_image(begin)?, self.open_image("live.img")?);
+        copy_sparse(&begin, &live, self.shape.bytes())?;
+        self.serve("live.img")
     }
 
     /// The data directory on a mount, which belongs to the server.
@@ -445,73 +402,23 @@ impl DurabilityBench {
     /// When the image cannot be copied.
     pub fn keep_base(&self) -> Result<(), DurabilityError> {
         let (live, base) = (self.open_image("live.img")?, self.open_image("base.img")?);
-        Ok(copy_sparse(&live, &base, self.disk_bytes)?)
+        Ok(copy_sparse(&live, &base, self.shape.bytes())?)
     }
 
     /// The images that crash states are made in: what is durable, which is what the load began with now,
-    /// and the state itself, which is attached.
+    /// and the state itself.
     ///
     /// # Errors
     /// When they cannot be made.
     pub fn state_images(&mut self) -> Result<StateImages, DurabilityError> {
         let durable = self.open_image("durable.img")?;
-        copy_sparse(&self.open_image("base.img")?, &durable, self.disk_bytes)?;
+        copy_sparse(&self.open_image("base.img")?, &durable, self.shape.bytes())?;
         let state = self.open_image("state.img")?;
-        let path = self.places.image("state.img").display().to_string();
-        self.act(&PlanAction::DetachLoop(path.clone()))?;
-        let attach = PlanCommand::new("losetup", ["--find", &path]);
-        self.act(&PlanAction::Run(attach))?;
         Ok(StateImages {
             durable,
             state,
-            bytes: self.disk_bytes,
+            bytes: self.shape.bytes(),
         })
-    }
-
-    /// Mounts a crash state, after a repair where it cannot be mounted without.
-    ///
-    /// # Errors
-    /// When it cannot be mounted.
-    pub fn mount_state(&mut self, file_system: &BenchFileSystem) -> Result<(), HostError> {
-        let image = self.places.image("state.img").display().to_string();
-        let at = self.places.state();
-        let first = self.mount(image.clone(), &at, file_system);
-        let Err(error @ HostError::Failed { .. }) = first else {
-            return first;
-        };
-        if file_system.name != "ext4" {
-            return Err(error);
-        }
-        let words = [
-            "-f".into(),
-            "-y".into(),
-            PlanCommandArg::LoopOf(image.clone()),
-        ];
-        // It ends with 1 where it repaired something: the mount decides.
-        let _ = self.act(&PlanAction::Run(PlanCommand::new("e2fsck", words)));
-        self.mount(image, &at, file_system).map_err(|_| error)
-    }
-
-    /// Unmounts the crash state, and waits until nothing uses its disk: a file system that is still in use
-    /// anywhere would be mounted again as it is in memory, whatever the next state has on its disk.
-    ///
-    /// # Errors
-    /// When it cannot be unmounted, or stays in use.
-    pub fn unmount_state(&mut self) -> Result<(), DurabilityError> {
-        self.act(&PlanAction::Unmount(self.places.text("state")))?;
-        let image = self.places.image("state.img");
-        let devices = loops::loops_of(&image).map_err(HostError::io("find the disk of", &image))?;
-        let clock = self.host.clock();
-        let began = clock.now();
-        for device in devices {
-            while is_in_use(&device) {
-                if clock.now().saturating_sub(began) > FREE_LIMIT {
-                    return Err(still_mounted(&self.places.state()).into());
-                }
-                clock.pause(FREE_LOOK);
-            }
-        }
-        Ok(())
     }
 
     /// Fills an empty data directory.
@@ -548,7 +455,9 @@ impl DurabilityBench {
         };
         let mut version = String::new();
         self.inside.hear(&job, stop, &mut |line| {
-            version = text::printable(&String::from_utf8_lossy(line));
+            if version.is_empty() {
+                version = text::printable(&String::from_utf8_lossy(line.text));
+            }
             ControlFlow::Break(())
         })?;
         Ok(version)
@@ -594,28 +503,4 @@ impl DurabilityBench {
                 source,
             })
     }
-}
-
-/// Whether a device is mounted somewhere, or otherwise in use.
-fn is_in_use(device: &Path) -> bool {
-    let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
-    let opened = File::options()
-        .read(true)
-        .custom_flags(exclusive)
-        .open(device);
-    opened.is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
-}
-
-fn still_mounted(path: &Path) -> HostError {
-    let holders = mounts::processes_with(path);
-    let holders: Vec<String> = holders.iter().map(ToString::to_string).collect();
-    HostError::State(format!(
-        "{} is unmounted, and still in use in another view of the machine (processes: {}); end them, and \
-         try again",
-        path.display(),
-        match holders.is_empty() {
-            true => "unknown".to_owned(),
-            false => holders.join(", "),
-        }
-    ))
 }
