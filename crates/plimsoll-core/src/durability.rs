@@ -49,6 +49,24 @@ impl DeviceModel {
             DeviceModel::Killed => "server killed, no power cut",
         }
     }
+
+    /// The state of the disk afterwards, in words.
+    #[must_use]
+    pub fn explain(self) -> &'static str {
+        match self {
+            DeviceModel::Volatile => {
+                "the power is cut and the write cache of the disk is lost: what was flushed is there, of the rest \
+                 any part"
+            }
+            DeviceModel::Protected => {
+                "the power is cut and the write cache survives (battery, capacitors): every write that the disk \
+                 completed is there"
+            }
+            DeviceModel::Killed => {
+                "the server alone is killed (SIGKILL): its writes are in the kernel"
+            }
+        }
+    }
 }
 
 impl fmt::Display for DeviceModel {
@@ -153,6 +171,19 @@ impl CrashFindings {
         self.flaws.is_empty()
     }
 
+    /// Whether nothing of the load is there or can be asked for: then the time of the oldest loss only says
+    /// when the load began.
+    #[must_use]
+    pub fn has_lost_all(&self) -> bool {
+        let of_all = [
+            DurabilityFlaw::Empty,
+            DurabilityFlaw::DoesNotMount,
+            DurabilityFlaw::DoesNotStart,
+            DurabilityFlaw::Unreadable,
+        ];
+        of_all.iter().any(|flaw| self.flaws.contains_key(flaw))
+    }
+
     /// Acknowledged writes that are lost or wrong. All of them where nothing can be asked.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -198,7 +229,8 @@ pub struct DurabilityLosses {
     /// States by flaw.
     #[cfg_attr(test, schemars(schema_with = "flaws_schema"))]
     pub flaws: BTreeMap<DurabilityFlaw, u32>,
-    /// The longest window of loss.
+    /// The longest time from a lost acknowledgement to the cut, of the states in which the server answered
+    /// and had not lost everything.
     pub window: Option<Nanos>,
     /// Mean time to recover.
     pub recovery: Option<Nanos>,
@@ -246,7 +278,9 @@ impl DurabilityLosses {
             }
             self.states_with_losses += 1;
             self.lost += state.lost();
-            self.window = self.window.max(state.window);
+            if !state.has_lost_all() {
+                self.window = self.window.max(state.window);
+            }
             for flaw in state.flaws.keys() {
                 *self.flaws.entry(*flaw).or_default() += 1;
             }
@@ -306,6 +340,9 @@ pub struct DurabilityTotals {
     pub requests: u64,
     /// Loads that ended early because the log of the disk was full.
     pub full_logs: u32,
+    /// Loads that ended early because as much was acknowledged as can be asked for.
+    #[serde(default)]
+    pub short_loads: u32,
 }
 
 impl DurabilityRow {
@@ -314,12 +351,18 @@ impl DurabilityRow {
     pub fn breaks_its_promise(&self) -> bool {
         self.losses
             .iter()
-            .any(|losses| match self.may_lose.as_str() {
-                "" => losses.states_with_losses > 0,
-                _ => losses
-                    .flaws
-                    .contains_key(&DurabilityFlaw::OlderThanPromised),
-            })
+            .any(|losses| self.breaks_its_promise_by(losses))
+    }
+
+    /// Whether these losses of it break its promise.
+    #[must_use]
+    pub fn breaks_its_promise_by(&self, losses: &DurabilityLosses) -> bool {
+        match self.may_lose.as_str() {
+            "" => losses.states_with_losses > 0,
+            _ => losses
+                .flaws
+                .contains_key(&DurabilityFlaw::OlderThanPromised),
+        }
     }
 }
 

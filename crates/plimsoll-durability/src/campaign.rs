@@ -121,6 +121,7 @@ impl DurabilityCampaign<'_> {
                 totals.acknowledged += found.acknowledged;
                 totals.requests += found.logged;
                 totals.full_logs += u32::from(found.is_full);
+                totals.short_loads += u32::from(found.is_short);
                 for of_model in found.models {
                     let losses = losses_of(&mut result.rows[row], of_model.model);
                     losses.add(&of_model.states);

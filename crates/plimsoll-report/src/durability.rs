@@ -2,7 +2,7 @@
 //! The page of durability: what each setting gains, and what it loses when the power fails.
 
 use plimsoll_core::durability::{
-    DeviceModel, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
+    DeviceModel, DurabilityFlaw, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
 };
 use plimsoll_core::num::to_usize;
 use plimsoll_core::units::{self, Nanos};
@@ -118,15 +118,27 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         1 => "",
         _ => " each",
     };
+    let sure = match least.loads < LOADS_FEW {
+        true => format!("too few to call it safe: up to {} of loads", bound(least)),
+        false => format!("at most {} of loads", bound(least)),
+    };
     Some(format!(
-        "{} kept every acknowledged write in {} crash states{each} of {} ({}); 95 % sure: at most {} of loads lose \
-         any.",
+        "{} lost nothing in {} simulated power cuts{each} of {} ({}); {sure} may lose acknowledged writes (95 % \
+         confidence).",
         names(rows, result),
         least.states,
         plural(least.loads.into(), "load"),
-        least.model.describe(),
-        bound(least)
+        cache_of(least.model),
     ))
+}
+
+/// The disk of a model in a sentence on cuts.
+fn cache_of(model: DeviceModel) -> &'static str {
+    match model {
+        DeviceModel::Volatile => "disk with a volatile write cache",
+        DeviceModel::Protected => "disk with a protected write cache",
+        DeviceModel::Killed => "the server alone killed",
+    }
 }
 
 /// The sentence on a row that lost something.
@@ -142,19 +154,58 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
                 times.replace('×', " times")
             )
         });
-    let window = match losses.window {
-        Some(window) if window > Nanos(0) => {
-            format!("those of the last {} at most", units::duration(window))
-        }
-        _ => "acknowledged writes".to_owned(),
+    let protected = losses_of_protected(row, losses.model);
+    let cuts = match losses.model {
+        DeviceModel::Killed => "kills",
+        _ => "simulated power cuts",
     };
     Some(format!(
-        "{} {speed}lost {window} in {} of {} crash states ({}).",
+        "{} {speed}lost acknowledged writes in {} of {} {cuts} ({}){protected}{}.",
         name(row, result),
         losses.states_with_losses,
         losses.states,
-        losses.model.describe()
+        cache_of(losses.model),
+        kinds_of_loss(losses)
     ))
+}
+
+/// The losses with a protected cache beside those with a volatile one.
+fn losses_of_protected(row: &DurabilityRow, told: DeviceModel) -> String {
+    match losses(row, DeviceModel::Protected) {
+        Some(other) if told == DeviceModel::Volatile && other.states_with_losses > 0 => format!(
+            ", and in {} of {} with a protected one",
+            other.states_with_losses, other.states
+        ),
+        _ => String::new(),
+    }
+}
+
+/// The kinds of loss, each with its number of states, and how far back single losses go.
+fn kinds_of_loss(losses: &DurabilityLosses) -> String {
+    let kinds = [
+        (DurabilityFlaw::Empty, "all writes of the load were gone"),
+        (
+            DurabilityFlaw::DoesNotMount,
+            "the file system did not mount",
+        ),
+        (DurabilityFlaw::DoesNotStart, "the server did not start"),
+        (DurabilityFlaw::Unreadable, "the server could not be read"),
+    ];
+    let kind = |(flaw, words): (DurabilityFlaw, &str)| {
+        let states = losses.flaws.get(&flaw)?;
+        Some(format!("{words} in {states}"))
+    };
+    let mut parts: Vec<String> = kinds.into_iter().filter_map(kind).collect();
+    if let Some(window) = losses.window.filter(|window| *window > Nanos(0)) {
+        parts.push(format!(
+            "single writes were lost up to {} after they were acknowledged",
+            units::duration(window)
+        ));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(": {}", parts.join(", ")),
+    }
 }
 
 fn answer(result: &DurabilityResult) -> ReportAnswer {
@@ -218,7 +269,7 @@ fn doubts(result: &DurabilityResult) -> Vec<ReportDoubt> {
         .min();
     if let Some(few) = few.filter(|few| *few < LOADS_FEW) {
         doubts.push(format!(
-            "Only {} of a setting were cut: a rare loss is not seen. Ask for more with --loads.",
+            "{} per setting: a rare loss is not seen. With --loads 59 the bound is 5 %.",
             plural(few.into(), "load")
         ));
     }
@@ -228,6 +279,16 @@ fn doubts(result: &DurabilityResult) -> Vec<ReportDoubt> {
             "The log of the disk was full in {}, which ended early.",
             plural(full.into(), "load")
         ));
+    }
+    let short: u32 = result.rows.iter().map(|row| row.totals.short_loads).sum();
+    if short > 0 {
+        doubts.push(format!(
+            "{} ended early, when as much was acknowledged as can be asked for: a loss of older writes is not seen.",
+            plural(short.into(), "load")
+        ));
+    }
+    if result.rows.iter().all(|row| !row.may_lose.is_empty()) {
+        doubts.push("No setting that claims to be safe was tested.".into());
     }
     let doubt = |text| ReportDoubt {
         text,
@@ -287,7 +348,7 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
     let mut columns = vec!["setting".to_owned()];
     let has_gains = result.rows.iter().any(|row| row.gain.is_some());
     if has_gains {
-        columns.extend(["#acknowledged/s", "#times the first"].map(String::from));
+        columns.extend(["#writes/s", "#times the first"].map(String::from));
     }
     let models: Vec<DeviceModel> = DeviceModel::ALL
         .into_iter()
@@ -295,11 +356,14 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
         .collect();
     columns.extend(models.iter().map(|model| match model {
         DeviceModel::Killed => "#server killed".to_owned(),
-        cut => format!("#cut, {cut}"),
+        cut => format!("#{cut} cache"),
     }));
-    columns.extend(["#longest window", "~#recovery"].map(String::from));
+    columns.extend(["#oldest loss", "~#recovery"].map(String::from));
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut table = ReportTable::new("Gain, and crash states that lost something", &columns);
+    let mut table = ReportTable::new(
+        "Power cuts that lost acknowledged writes, by write cache of the disk",
+        &columns,
+    );
     for row in &result.rows {
         let mut cells = vec![ReportTableCell::new(name(row, result))];
         if has_gains {
@@ -358,10 +422,16 @@ fn time_cell(time: Option<Nanos>) -> ReportTableCell {
 
 fn notes(result: &DurabilityResult) -> Vec<String> {
     let mut notes = vec![
-        "Loss: on a disk of plimsoll's that logs its writes, cut afterwards at many instants. The bound, 95 % sure, \
-         counts loads, which are independent, and not the cuts of one load."
+        "The power cuts are simulated: plimsoll's disk logs every write and flush of a load, and is cut afterwards \
+         at many instants. The bound counts loads, since cuts of one load are not independent."
             .to_owned(),
     ];
+    notes.extend(
+        DeviceModel::ALL
+            .into_iter()
+            .filter(|model| result.rows.iter().any(|row| losses(row, *model).is_some()))
+            .map(|model| format!("{model}: {}.", model.explain())),
+    );
     if !result.gain_on.is_empty() {
         notes.push(format!(
             "Gain: on {}, without the logging disk, with its 95 % interval.",
@@ -374,8 +444,14 @@ fn notes(result: &DurabilityResult) -> Vec<String> {
 }
 
 fn found_section(result: &DurabilityResult) -> ReportSection {
-    let columns = ["setting", "device", "found", "#states", "example"];
-    let mut table = ReportTable::new("What was found after cuts", &columns);
+    let columns = [
+        "setting",
+        "disk cache",
+        "finding",
+        "#states",
+        "one such write",
+    ];
+    let mut table = ReportTable::new("Findings", &columns);
     let mut causes = Vec::new();
     for row in &result.rows {
         for losses in &row.losses {
@@ -410,7 +486,7 @@ fn method_section(result: &DurabilityResult) -> ReportSection {
     let acknowledged: u64 = result.rows.iter().map(|row| row.totals.acknowledged).sum();
     let requests: u64 = result.rows.iter().map(|row| row.totals.requests).sum();
     let models =
-        DeviceModel::ALL.map(|model| (model.name().to_owned(), model.describe().to_owned()));
+        DeviceModel::ALL.map(|model| (model.name().to_owned(), model.explain().to_owned()));
     let mut facts = vec![
         ("Seed".to_owned(), result.seed.to_string()),
         ("Acknowledged writes".to_owned(), acknowledged.to_string()),

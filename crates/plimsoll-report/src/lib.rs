@@ -30,8 +30,8 @@ pub use describe::{describe, profile};
 pub use durability::durability;
 pub use experiment::experiment;
 pub use export::{
-    ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv, export,
-    gate_junit, gate_markdown, gate_text, write_parquet,
+    ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv,
+    durability_junit, export, gate_junit, gate_markdown, gate_text, write_parquet,
 };
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
+use plimsoll_core::durability::{DurabilityLosses, DurabilityResult, DurabilityRow};
 use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_core::gate::{GateOutcome, GateRow, GateVerdict};
 use plimsoll_core::text::printable;
@@ -43,7 +44,74 @@ pub(super) fn junit(results: &RunFolderContents) -> String {
         .map(|row| of_verdict(results, row))
         .collect();
     cases.extend(of_data(results));
-    document(results, &cases)
+    document(&suite_of(results), &cases)
+}
+
+/// The head of the file.
+struct JunitSuite<'a> {
+    name: &'a str,
+    /// Local time without a zone.
+    began: &'a str,
+    host: &'a str,
+}
+
+fn suite_of(results: &RunFolderContents) -> JunitSuite<'_> {
+    let manifest = &results.manifest;
+    JunitSuite {
+        name: &manifest.id,
+        began: manifest.began_at.get(..19).unwrap_or("1970-01-01T00:00:00"),
+        host: &manifest.machine.host,
+    }
+}
+
+/// The file of durability: a case for each setting and model of the device. A loss that the manual of the
+/// setting allows is no failure.
+#[must_use]
+pub fn durability_junit(result: &DurabilityResult) -> String {
+    let of_row = |row: &DurabilityRow| {
+        let cases = row
+            .losses
+            .iter()
+            .map(|losses| of_losses(result, row, losses));
+        cases.collect::<Vec<GateCase>>()
+    };
+    let cases: Vec<GateCase> = result.rows.iter().flat_map(of_row).collect();
+    let began = format!("{}:00", result.began_at.replacen(' ', "T", 1));
+    let suite = JunitSuite {
+        name: &format!("durability of {}", result.server),
+        began: &began,
+        host: "",
+    };
+    document(&suite, &cases)
+}
+
+fn of_losses(
+    result: &DurabilityResult,
+    row: &DurabilityRow,
+    losses: &DurabilityLosses,
+) -> GateCase {
+    let mut message = format!(
+        "{} of {} crash states in {} lost acknowledged writes",
+        losses.states_with_losses,
+        losses.states,
+        words::count(losses.loads as usize, "load")
+    );
+    if !losses.example.is_empty() {
+        put!(message, "; example: {}", losses.example);
+    }
+    if !losses.cause.is_empty() {
+        put!(message, "; {}", losses.cause);
+    }
+    GateCase {
+        class: result.server.clone(),
+        name: format!("{}: {}", row.label, losses.model.describe()),
+        time: Nanos(0),
+        outcome: match row.breaks_its_promise_by(losses) {
+            true => CaseOutcome::Broken,
+            false => CaseOutcome::Passed,
+        },
+        message,
+    }
 }
 
 /// The file of a gate: a case for each of its rows.
@@ -54,7 +122,7 @@ pub(super) fn gate_junit(results: &RunFolderContents, outcome: &GateOutcome) -> 
         .map(|row| of_gate(results, outcome, row))
         .collect();
     cases.extend(of_data(results));
-    document(results, &cases)
+    document(&suite_of(results), &cases)
 }
 
 fn of_gate(results: &RunFolderContents, outcome: &GateOutcome, row: &GateRow) -> GateCase {
@@ -76,7 +144,7 @@ fn of_gate(results: &RunFolderContents, outcome: &GateOutcome, row: &GateRow) ->
     }
 }
 
-fn document(results: &RunFolderContents, cases: &[GateCase]) -> String {
+fn document(suite: &JunitSuite<'_>, cases: &[GateCase]) -> String {
     let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|c| is(&c.outcome)).count();
     let figures = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3}\"",
@@ -89,17 +157,14 @@ fn document(results: &RunFolderContents, cases: &[GateCase]) -> String {
             .map(|case| case.time.as_secs_f64())
             .sum::<f64>(),
     );
-    let manifest = &results.manifest;
-    // The form has local time without a zone.
-    let began = manifest.began_at.get(..19).unwrap_or("1970-01-01T00:00:00");
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     put!(
         out,
         "<testsuites name=\"plimsoll\" {figures}>\n  <testsuite name=\"{}\" timestamp=\"{}\" hostname=\"{}\" \
          {figures}>\n",
-        escaped(&manifest.id),
-        escaped(began),
-        escaped(&manifest.machine.host),
+        escaped(suite.name),
+        escaped(suite.began),
+        escaped(suite.host),
     );
     cases.iter().for_each(|case| put_case(&mut out, case));
     out.push_str("  </testsuite>\n</testsuites>\n");

@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use gate::{gate_junit, gate_markdown, gate_text};
+pub use junit::durability_junit;
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::RunFolderContents;

@@ -2,7 +2,7 @@
 //! The page of durability, of a result of format 1.0.
 
 use plimsoll_core::durability::{DurabilityFlaw, DurabilityResult};
-use plimsoll_report::{durability, html, terminal};
+use plimsoll_report::{durability, durability_junit, html, terminal};
 
 fn result() -> DurabilityResult {
     serde_json::from_str(include_str!("../durability/1.0.json")).unwrap()
@@ -36,6 +36,14 @@ fn a_promise_that_is_broken_comes_first() {
     let answer = durability(&broken).answer.text;
     let begin = "synchronous_commit=off claims to be safe, and is not.";
     assert!(answer.starts_with(begin), "{answer}");
+    let errors = |result: &DurabilityResult| {
+        let cases = durability_junit(result);
+        cases.matches("<error type=\"data\"").count()
+    };
+    assert_eq!(errors(&result()), 0, "a loss that is allowed");
+    let lossy = broken.rows[1].losses.iter();
+    let lossy = lossy.filter(|losses| losses.states_with_losses > 0);
+    assert_eq!(errors(&broken), lossy.count());
     let mut late = result();
     assert!(!late.rows[1].breaks_its_promise());
     let flaws = &mut late.rows[1].losses[1].flaws;

@@ -332,7 +332,12 @@ impl DurabilityFolder {
     fn write(&self, result: &DurabilityResult) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
         let page = plimsoll_report::html(&plimsoll_report::durability(result));
-        for (path, bytes) in [(self.0.join("durability.json"), text), (self.page(), page)] {
+        let cases = plimsoll_report::durability_junit(result);
+        for (path, bytes) in [
+            (self.0.join("durability.json"), text),
+            (self.0.join("junit.xml"), cases),
+            (self.page(), page),
+        ] {
             plimsoll_archive::write_result(&path, bytes).map_err(doing(
                 CliExitCode::Failed,
                 format!("write {}", path.display()),

@@ -216,7 +216,8 @@ fn a_wrong_witness_is_no_loss() {
     ] {
         let lab = Lab::new();
         let file = server(&lab, name);
-        let words = ["durability", &file, "--trust", &file, "--for", "1s"];
+        // A witness that is wrong is so from its 25th acknowledgement on.
+        let words = ["durability", &file, "--trust", &file, "--for", "4s"];
         let output = lab.run(&[&words[..], &SMALL].concat());
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(16), "{name}: {told}");
