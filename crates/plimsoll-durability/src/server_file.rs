@@ -90,7 +90,7 @@ pub struct ServerSetting {
     pub about: String,
     /// Its values; the first is the default.
     pub values: Vec<String>,
-    /// Losses that the manual allows, by value.
+    /// Losses that the manual allows, by value; `VALUE+SETTING=VALUE` where they depend on another setting.
     #[serde(default)]
     pub loses: BTreeMap<String, String>,
     /// The longest window of loss that the server's manual promises.
@@ -128,6 +128,7 @@ pub fn read(text: &str) -> Result<ServerFile, String> {
     }
     for (name, setting) in &file.settings {
         check_setting(name, setting, &mut mistakes);
+        check_conditions(&file, name, setting, &mut mistakes);
     }
     if !mistakes.is_empty() {
         return Err(mistakes.join("\n"));
@@ -177,10 +178,8 @@ fn check_setting(name: &str, setting: &ServerSetting, mistakes: &mut Vec<String>
         ));
     }
     for (table, values) in [("loses", &setting.loses), ("window", &setting.window)] {
-        for value in values
-            .keys()
-            .filter(|value| !setting.values.contains(value))
-        {
+        let is_unknown = |key: &&String| !setting.values.iter().any(|value| value == value_of(key));
+        for value in values.keys().filter(is_unknown) {
             mistakes.push(format!("{key}.{table}: '{value}' is not one of its values"));
         }
     }
@@ -193,6 +192,38 @@ fn check_setting(name: &str, setting: &ServerSetting, mistakes: &mut Vec<String>
                 "{key}.window.{value}: 'loses' does not have this value"
             ));
         }
+    }
+}
+
+/// The value that an entry of `loses` is about.
+fn value_of(key: &str) -> &str {
+    key.split('+').next().unwrap_or_default()
+}
+
+/// The other settings that an entry of `loses` depends on, as `name=value`.
+fn conditions_of(key: &str) -> impl Iterator<Item = &str> {
+    key.split('+').skip(1)
+}
+
+fn check_conditions(
+    file: &ServerFile,
+    name: &str,
+    setting: &ServerSetting,
+    mistakes: &mut Vec<String>,
+) {
+    let is_known = |condition: &str| {
+        let other = condition.split_once('=');
+        other.is_some_and(|(name, value)| {
+            let other = file.settings.get(name);
+            other.is_some_and(|other| other.values.iter().any(|known| known == value))
+        })
+    };
+    let conditions = setting.loses.keys().flat_map(|key| conditions_of(key));
+    for condition in conditions.filter(|condition| !is_known(condition)) {
+        mistakes.push(format!(
+            "settings.{name}.loses: '{}' is not SETTING=VALUE of another setting",
+            condition.escape_default()
+        ));
     }
 }
 
@@ -300,9 +331,17 @@ impl ServerFile {
         let mut windows = Vec::new();
         for (name, setting) in &self.settings {
             let value = settings.value(name);
-            if let Some(risk) = setting.loses.get(value) {
-                risks.push(format!("{name}={value} may lose {risk}"));
-                let window = setting.window.get(value);
+            let is_met = |condition: &str| {
+                let other = condition.split_once('=');
+                other.is_some_and(|(name, value)| settings.value(name) == value)
+            };
+            let applies = |key: &str| value_of(key) == value && conditions_of(key).all(is_met);
+            if let Some((key, risk)) = setting.loses.iter().find(|(key, _)| applies(key)) {
+                risks.push(format!(
+                    "{name}={} may lose {risk}",
+                    key.replace('+', " with ")
+                ));
+                let window = setting.window.get(key);
                 windows.push(window.and_then(|text| units::parse_duration(text).ok()));
             }
         }
@@ -352,6 +391,23 @@ window = { 1s = "1s" }
         assert_eq!(window, Some(Nanos::SECOND));
         let weaker = file.with(&weak, "mount_options=nobarrier").unwrap();
         assert_eq!(file.promise(&weaker).window, None);
+    }
+
+    #[test]
+    fn a_loss_may_depend_on_another_setting() {
+        let more = "values = [\"1s\", \"1h\"]\nloses = { \"1h+sync=1s\" = \"an hour\" }\n";
+        let file = read(&format!("{STORE}[settings.log]\n{more}")).unwrap();
+        let hour = file.with(&file.defaults(), "log=1h").unwrap();
+        assert_eq!(file.promise(&hour), ServerPromise::default());
+        let both = file.with(&hour, "sync=1s").unwrap();
+        let told = file.promise(&both).may_lose;
+        assert!(
+            told.contains("log=1h with sync=1s may lose an hour"),
+            "{told}"
+        );
+        let wrong = more.replace("sync=1s", "sync=1m");
+        let error = read(&format!("{STORE}[settings.log]\n{wrong}")).unwrap_err();
+        assert!(error.contains("'sync=1m' is not SETTING=VALUE"), "{error}");
     }
 
     #[test]
