@@ -331,11 +331,39 @@ fn existing_part(path: &Path) -> &Path {
         .unwrap_or(Path::new("/"))
 }
 
+/// How often a stack is tried whose network another one took between the look and the step that makes it.
+const NETWORK_TRIES: u32 = 3;
+
 /// Brings a stack up. It stays when this process ends.
 ///
 /// # Errors
 /// When it is up already, cannot be made here, or a step fails: then what was begun is undone.
 pub fn up(
+    choice: &StackConfig,
+    options: &StackUpOptions,
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+) -> Result<StackInstance, UpError> {
+    let mut tries = 1;
+    loop {
+        match up_once(choice, options, state, hosts) {
+            Err(UpError::Raise(error)) if has_lost_network(&error) && tries < NETWORK_TRIES => {
+                tries += 1;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// Whether the bridge of a network was there already: another stack that was brought up at the same time
+/// chose the same number.
+fn has_lost_network(error: &RaiseError) -> bool {
+    error.action.contains(" type bridge;")
+        && error.razed.is_clean()
+        && error.source.to_string().contains("File exists")
+}
+
+fn up_once(
     choice: &StackConfig,
     options: &StackUpOptions,
     state: &StateDir,

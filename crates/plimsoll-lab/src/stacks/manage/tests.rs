@@ -100,3 +100,31 @@ fn errors_complete_a_sentence_that_others_begin() {
         assert!(!text.ends_with('.') && !text.contains("  "), "{text}");
     }
 }
+
+#[test]
+fn a_stack_whose_network_was_taken_meanwhile_takes_another() {
+    let bridge = PlanAction::MakeBridge {
+        name: "plimsoll7".into(),
+        address: "10.92.7.254/24".into(),
+    };
+    let failed = |action: &PlanAction, output: &str| RaiseError {
+        why: "create the network of the nodes".into(),
+        action: action.to_string(),
+        source: HostError::Failed {
+            command: "ip".into(),
+            status: "status 2".into(),
+            output: output.into(),
+        }
+        .into(),
+        razed: RazeReport::default(),
+        goes_on: false,
+    };
+    let taken = "RTNETLINK answers: File exists";
+    assert!(has_lost_network(&failed(&bridge, taken)));
+    assert!(!has_lost_network(&failed(
+        &bridge,
+        "Operation not permitted"
+    )));
+    let directory = PlanAction::MakeDir("/a".into());
+    assert!(!has_lost_network(&failed(&directory, taken)));
+}
