@@ -4,7 +4,7 @@
 use crate::server_file::{self, ServerFile};
 
 /// Their texts by name.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 8] = [
     (
         "files",
         include_str!("../../../examples/servers/files.toml"),
@@ -22,6 +22,7 @@ const SHIPPED: [(&str, &str); 7] = [
         "redis",
         include_str!("../../../examples/servers/redis.toml"),
     ),
+    ("qemu", include_str!("../../../examples/servers/qemu.toml")),
     (
         "seaweedfs",
         include_str!("../../../examples/servers/seaweedfs.toml"),

@@ -164,7 +164,9 @@ impl Journal {
         let owner = early.worker().pid;
         let in_use = |pid| in_use(&early, path, pid);
         let is_ours = lock::exclusive(&file, path, clock, patience(&early))
-            || (lock::is_of_the_killed(path) && lock::beside_the_killed(&file));
+            || (lock::is_of_the_killed(path) && lock::beside_the_killed(&file))
+            // Those that were killed may be gone between the two looks.
+            || lock::exclusive(&file, path, clock, Duration::ZERO);
         if !is_ours {
             let holder = lock::holder(path);
             return Err(in_use(holder.or(early.at_work().then_some(owner))));
