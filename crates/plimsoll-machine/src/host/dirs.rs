@@ -45,6 +45,15 @@ impl Mark {
         Self::read_in(&rustix::fs::open(dir, flags, Mode::empty()).ok()?)
     }
 
+    /// Whether it was created, and its writer was killed before a word was in it.
+    fn is_begun_in(dir: &OwnedFd) -> bool {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::statat(dir, MARK_FILE, flags).is_ok_and(|found| {
+            let kind = rustix::fs::FileType::from_raw_mode(found.st_mode);
+            kind == rustix::fs::FileType::RegularFile && found.st_size == 0
+        })
+    }
+
     /// The mark in a directory that is held.
     fn read_in(dir: &OwnedFd) -> Option<Mark> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -203,6 +212,11 @@ fn remove_one(path: &Path, early: &Path, id: &str) -> Result<(), HostError> {
             return Err(not_ours(early, id));
         }
         if Mark::read_in(&inside).is_none() {
+            if Mark::is_begun_in(&inside) {
+                let flags = rustix::fs::AtFlags::empty();
+                rustix::fs::unlinkat(&inside, MARK_FILE, flags)
+                    .map_err(HostError::sys("remove the mark of", early))?;
+            }
             return match rustix::fs::unlinkat(&parent, &early_name, rustix::fs::AtFlags::REMOVEDIR)
             {
                 Ok(()) | Err(Errno::NOENT) => remove_marked((path, name), &parent, &early_name, id),
@@ -321,6 +335,23 @@ mod tests {
         remove(&dir, "a").unwrap();
         fs::create_dir_all(&dir).unwrap();
         assert!(matches!(remove(&dir, "a"), Err(HostError::Refused { .. })));
+    }
+
+    #[test]
+    fn one_whose_maker_was_killed_before_it_had_written_the_mark_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("ours");
+        let early = temporary(&dir, "a");
+        fs::create_dir(&early).unwrap();
+        fs::write(early.join(MARK_FILE), "").unwrap();
+        remove(&dir, "a").unwrap();
+        assert!(!early.exists());
+        // A file that somebody put beside it stays.
+        fs::create_dir(&early).unwrap();
+        fs::write(early.join(MARK_FILE), "").unwrap();
+        fs::write(early.join("file"), "x").unwrap();
+        assert!(matches!(remove(&dir, "a"), Err(HostError::Refused { .. })));
+        assert!(early.join("file").exists());
     }
 
     #[test]
