@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most acknowledgements of a load of files, and of a load of a server: more make each crash state slower to
-/// ask. A fast server reaches that of files in less time than its windows of loss last.
-const ACKS_MAX: [usize; 2] = [3_000, 30_000];
+/// Most acknowledgements of a load of files: more make each crash state slower to ask.
+const FILE_ACKS_MAX: usize = 3_000;
+/// The same of a load of a server, of which a fast one acknowledges thousands in the window that it may lose.
+const SERVER_ACKS_MAX: usize = 30_000;
 
 /// Lines of the first wrong key that are shown.
 const SHOWN_MAX: usize = 3;
@@ -118,7 +119,10 @@ impl DurabilityLoads<'_> {
     }
 
     fn acks_max(&self) -> usize {
-        ACKS_MAX[usize::from(self.is_server())]
+        match self.is_server() {
+            true => SERVER_ACKS_MAX,
+            false => FILE_ACKS_MAX,
+        }
     }
 
     fn stopped(&self) -> Result<(), DurabilityError> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything on this machine that a judgement needs: images in memory, the chain from the logged disk to a
 //! mount, a mount for crash states, the server's namespace. One plan, raised once: whatever is done between
-//! is undone by its steps. A stack has a plan and a journal of its own.
+//! is undone by its steps. A stack has its own plan and journal.
 
 mod chain;
 mod one_disk;
@@ -348,7 +348,7 @@ impl DurabilityBench {
         Ok(file)
     }
 
-    /// Serves the parts of this image, each at a socket of its own, and logs what is written.
+    /// Serves the parts of this image, one socket a part, and logs every write.
     fn serve(&mut self, image: &str) -> Result<ServedDisk, DurabilityError> {
         let live = self.open_image(image)?;
         let data = self.places.at(&format!("{image}.log"));

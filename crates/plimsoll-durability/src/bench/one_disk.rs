@@ -63,34 +63,14 @@ impl DurabilityBench {
         Ok(self.act(&PlanAction::Run(cmd))?)
     }
 
-    fn mount(
-        &mut self,
-        device_of: String,
-        at: &Path,
-        file_system: &BenchFileSystem,
-    ) -> Result<(), HostError> {
-        let options = match file_system.options.as_str() {
-            "defaults" | "" => SAFE_MOUNT.to_owned(),
-            given => format!("{SAFE_MOUNT},{given}"),
-        };
-        let words: [PlanCommandArg; 6] = [
-            "-t".into(),
-            file_system.name.as_str().into(),
-            "-o".into(),
-            options.into(),
-            PlanCommandArg::LoopOf(device_of),
-            at.display().to_string().into(),
-        ];
-        self.act(&PlanAction::Run(PlanCommand::new("mount", words)))
-    }
-
     /// Mounts the served disk.
     pub(super) fn mount_live(
         &mut self,
         file_system: &BenchFileSystem,
     ) -> Result<(), DurabilityError> {
         let live = self.places.live();
-        Ok(self.mount(self.places.served(), &live, file_system)?)
+        let mount = mount_of(self.places.served(), &live, file_system);
+        Ok(self.act(&mount)?)
     }
 
     /// Mounts a crash state, after a repair where it cannot be mounted without.
@@ -107,21 +87,10 @@ impl DurabilityBench {
             let attach = PlanCommand::new("losetup", ["--find", &image]);
             self.act(&PlanAction::Run(attach))?;
         }
-        let first = self.mount(image.clone(), &at, file_system);
-        let Err(error @ HostError::Failed { .. }) = first else {
-            return first;
-        };
-        if file_system.name != "ext4" {
-            return Err(error);
-        }
-        let words = [
-            "-f".into(),
-            "-y".into(),
-            PlanCommandArg::LoopOf(image.clone()),
-        ];
-        // It ends with 1 where it repaired something: the mount decides.
-        let _ = self.act(&PlanAction::Run(PlanCommand::new("e2fsck", words)));
-        self.mount(image, &at, file_system).map_err(|_| error)
+        let mount = mount_of(image, &at, file_system);
+        let id = self.places.id.clone();
+        self.act(&mount)
+            .or_else(|error| self.repair(&id, &mount, error))
     }
 
     /// Unmounts the crash state, and waits until nothing uses its disk: a file system that is still in use
@@ -145,6 +114,22 @@ impl DurabilityBench {
         }
         Ok(())
     }
+}
+
+fn mount_of(device_of: String, at: &Path, file_system: &BenchFileSystem) -> PlanAction {
+    let options = match file_system.options.as_str() {
+        "defaults" | "" => SAFE_MOUNT.to_owned(),
+        given => format!("{SAFE_MOUNT},{given}"),
+    };
+    let words: [PlanCommandArg; 6] = [
+        "-t".into(),
+        file_system.name.as_str().into(),
+        "-o".into(),
+        options.into(),
+        PlanCommandArg::LoopOf(device_of),
+        at.display().to_string().into(),
+    ];
+    PlanAction::Run(PlanCommand::new("mount", words))
 }
 
 /// Whether a device is mounted somewhere, or otherwise in use.

@@ -128,7 +128,7 @@ impl DurabilityBench {
         for step in plan.steps.iter().filter(|step| !step.outlasts_a_restart()) {
             depends_on_disks |= is_of_mounting(&step.apply);
             let done = self.host.carry_out(&stack.id, &step.apply);
-            match done.or_else(|error| self.repair(stack, step, error)) {
+            match done.or_else(|error| self.repair(&stack.id, &step.apply, error)) {
                 Err(error) if !depends_on_disks => {
                     return Err(HostError::State(format!("{}: {error}", step.why)).into());
                 }
@@ -139,13 +139,13 @@ impl DurabilityBench {
     }
 
     /// Repairs the file system that could not be mounted, where that is usual, and tries again.
-    fn repair(
+    pub(super) fn repair(
         &mut self,
-        stack: &BenchStack,
-        step: &PlanStep,
+        id: &str,
+        action: &PlanAction,
         error: HostError,
     ) -> Result<(), HostError> {
-        let PlanAction::Run(mount) = &step.apply else {
+        let (PlanAction::Run(mount), HostError::Failed { .. }) = (action, &error) else {
             return Err(error);
         };
         let is_device = |arg: &&PlanCommandArg| matches!(arg, PlanCommandArg::LoopOf(_));
@@ -156,9 +156,8 @@ impl DurabilityBench {
         let words = ["-f".into(), "-y".into(), device.clone()];
         // It ends with 1 where it repaired something: the mount decides.
         let repair = PlanAction::Run(PlanCommand::new("e2fsck", words));
-        let _ = self.host.carry_out(&stack.id, &repair);
-        let again = self.host.carry_out(&stack.id, &step.apply);
-        again.map_err(|_| error)
+        let _ = self.host.carry_out(id, &repair);
+        self.host.carry_out(id, action).map_err(|_| error)
     }
 
     /// Ends all of a stack that a restart of the machine would end.

@@ -346,7 +346,7 @@ mod tests {
         fs::write(early.join(MARK_FILE), "").unwrap();
         remove(&dir, "a").unwrap();
         assert!(!early.exists());
-        // A file that somebody put beside it stays.
+        // Another file beside the mark stays, with the directory.
         fs::create_dir(&early).unwrap();
         fs::write(early.join(MARK_FILE), "").unwrap();
         fs::write(early.join("file"), "x").unwrap();

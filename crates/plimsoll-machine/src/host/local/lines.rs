@@ -33,7 +33,7 @@ pub struct HostLine<'a> {
     pub is_of_the_end: bool,
 }
 
-/// Who hears lines, and may have heard enough.
+/// A listener of lines, which breaks when it needs no more.
 type LineListener<'a> = dyn FnMut(HostLine<'_>) -> ControlFlow<()> + 'a;
 
 /// The order of a program that is heard.

@@ -55,7 +55,7 @@ pub(super) struct DurabilityArgs {
     /// whose file system and mount options are taken.
     #[arg(value_name = "SERVER|STACK|DIR", required_unless_present = "list")]
     subject: Option<String>,
-    /// Put the data of the server on this stack; its settings can be varied, too.
+    /// Put the data of the server on this stack; --vary takes settings of the stack, too.
     #[arg(long, value_name = "STACK")]
     over: Option<String>,
     /// List the servers that plimsoll knows, with their settings.
