@@ -32,7 +32,6 @@ pub mod power;
 pub mod scatter;
 pub mod screening;
 pub mod secondary;
-pub mod simulate;
 pub mod steady;
 pub mod stopping;
 pub mod student;

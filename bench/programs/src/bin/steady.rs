@@ -10,8 +10,8 @@
 use plimsoll_core::conditioning::{SteadyStateResult, SteadyStateVerdict};
 use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_measurements::timelines::MachineNoise;
 use plimsoll_stats::cliff::is_cliff;
-use plimsoll_stats::simulate::MachineNoise;
 use plimsoll_stats::steady::{SteadyStateSearch, snia_of};
 
 /// Length of a step.

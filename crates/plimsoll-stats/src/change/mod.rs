@@ -16,7 +16,6 @@ use plimsoll_core::change::{RatioChange, RatioPoint};
 use crate::events::median;
 use scores::SideSums;
 
-pub mod histories;
 mod place;
 mod scores;
 mod serial;

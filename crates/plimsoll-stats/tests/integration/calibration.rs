@@ -5,12 +5,12 @@
 //! Everything is seeded: the rates below are the same on every machine. Bounds are the promise and
 //! three standard errors of so few campaigns.
 
+use super::noise::{NoiseLaw, SimulatedCampaign};
 use plimsoll_core::comparison::{StoppingRule, VerdictPolicy};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_stats::anytime::stakes;
 use plimsoll_stats::arrangement::{ArrangementTest, BlockLogValues};
 use plimsoll_stats::family::holm;
-use plimsoll_stats::simulate::{NoiseLaw, SimulatedCampaign};
 use plimsoll_stats::{ArmValues, contrasts};
 
 const CAMPAIGNS: usize = 200;

@@ -6,9 +6,14 @@ mod calibration;
 mod campaigns;
 mod explain;
 mod faults;
+#[path = "../known/histories.rs"]
+pub mod histories;
 mod laws;
 mod load_line;
+#[path = "../known/noise.rs"]
+pub mod noise;
 mod overload;
 mod promises;
+mod screening;
 mod secondary;
 mod watch;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Secondary metrics, both loops, and two runs at two times: what is said of campaigns whose truth is known.
 
+use super::noise::{NoiseLaw, SimulatedCampaign};
 use plimsoll_core::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, LoadLoopKind, StoppingRule, VerdictPolicy,
 };
@@ -19,7 +20,6 @@ use plimsoll_core::workload::loops::LoadLoopPace;
 use plimsoll_stats::arrangement::BlockLogValues;
 use plimsoll_stats::contrast::ContrastQuestion;
 use plimsoll_stats::scatter::scatter_p_value;
-use plimsoll_stats::simulate::{NoiseLaw, SimulatedCampaign};
 use plimsoll_stats::{compare_loops, compare_runs, compare_secondary};
 
 const QUESTION: ContrastQuestion = ContrastQuestion {

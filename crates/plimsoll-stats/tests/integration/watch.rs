@@ -5,9 +5,9 @@
 //! Everything is seeded: the rates below are the same on every machine. Bounds are the promise and
 //! three standard errors of so few histories.
 
+use super::histories::HistoryLaw;
 use plimsoll_core::change::RatioPoint;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_stats::change::histories::HistoryLaw;
 use plimsoll_stats::change::{ChangeOptions, change_points};
 
 const HISTORIES: usize = 600;

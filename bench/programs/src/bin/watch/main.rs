@@ -15,7 +15,7 @@ mod e_divisive;
 mod rates;
 
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_stats::change::histories::HistoryLaw;
+use plimsoll_measurements::histories::HistoryLaw;
 use plimsoll_stats::change::{ChangeOptions, change_points};
 use rates::{STEP_AT, WatchMethod, rates};
 
@@ -144,11 +144,16 @@ fn tables(word: &str) {
                 percent(raw.alarms_at_end),
                 percent(raw.found),
                 found(law.plain_deviation()),
-                found(law.ratio_deviation()),
+                found(ratio_deviation(&law)),
                 percent(raw.more)
             );
         }
     }
+}
+
+/// The standard deviation of the ratios, without outliers.
+fn ratio_deviation(law: &HistoryLaw) -> f64 {
+    (2.0 * law.noise.powi(2) + (law.leak * law.drift).powi(2)).sqrt()
 }
 
 fn speed() {

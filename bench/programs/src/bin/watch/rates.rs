@@ -3,7 +3,7 @@
 
 use plimsoll_core::change::RatioPoint;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_stats::change::histories::{HistoryLaw, SimulatedHistory};
+use plimsoll_measurements::histories::{HistoryLaw, SimulatedHistory};
 use plimsoll_stats::change::{ChangeOptions, change_points};
 
 use crate::e_divisive::{SIDE_MIN, e_divisive};

@@ -36,12 +36,6 @@ pub struct SimulatedHistory {
 }
 
 impl HistoryLaw {
-    /// The standard deviation of the ratios, without outliers.
-    #[must_use]
-    pub fn ratio_deviation(&self) -> f64 {
-        (2.0 * self.noise.powi(2) + (self.leak * self.drift).powi(2)).sqrt()
-    }
-
     /// The standard deviation of the raw values, without outliers.
     #[must_use]
     pub fn plain_deviation(&self) -> f64 {
