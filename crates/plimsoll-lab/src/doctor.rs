@@ -218,7 +218,7 @@ fn installed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_machine::host::FakeHost;
+    use crate::fake::FakeHost;
 
     #[test]
     fn what_is_absent_is_named_with_its_package() {

@@ -9,6 +9,9 @@
 pub mod attach;
 pub mod doctor;
 pub mod experiment;
+#[cfg(test)]
+#[path = "../../plimsoll-machine/tests/fake/mod.rs"]
+mod fake;
 pub mod faults;
 pub mod proofs;
 #[cfg(test)]

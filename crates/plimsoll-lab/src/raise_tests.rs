@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Raising and undoing against a pretended machine: nothing is left, wherever it breaks.
 
+use crate::fake::{FakeHost, FakeWhen};
 use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand};
 use plimsoll_machine::cleanup::{raze_all, raze_dead_runs, raze_own_runs};
-use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
+use plimsoll_machine::host::{Host as _, HostProcessId, HostTimeSource as _};
 use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalError, StateDir};
 use plimsoll_machine::journal::{JournalHeader, JournalScope};

@@ -8,12 +8,20 @@
 //! generated.
 #![forbid(unsafe_code)]
 
+// The pretended host names this crate as the crates do whose tests have it, too.
+#[cfg(test)]
+extern crate self as plimsoll_machine;
+
 pub mod agent_server;
 pub mod busy;
 pub mod claim;
 pub mod cleanup;
 pub mod client_watch;
 pub mod device;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests of other crates use more of it")]
+#[path = "../tests/fake/mod.rs"]
+mod fake;
 pub mod host;
 pub mod journal;
 pub mod memory_limit;

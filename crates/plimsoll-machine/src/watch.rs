@@ -263,7 +263,8 @@ fn nanos(length: Duration) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{FakeHost, SystemClock};
+    use crate::fake::FakeHost;
+    use crate::host::SystemClock;
 
     fn server(name: &str) -> StackServer {
         StackServer {

@@ -2,8 +2,8 @@
 //! The plans of attached disks as text, and their undoing on a pretended machine.
 
 use super::{RemoteDiskAddress, RemoteDiskAttachment, check, peer};
+use crate::fake::FakeHost;
 use crate::stacks::snapshot;
-use plimsoll_machine::host::FakeHost;
 use std::fmt::Write as _;
 
 fn attachment(text: &str) -> RemoteDiskAttachment {

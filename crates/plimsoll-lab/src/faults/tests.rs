@@ -398,7 +398,7 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
 
 #[test]
 fn a_server_that_others_gave_up_is_brought_back_and_no_other() {
-    use plimsoll_machine::host::FakeHost;
+    use crate::fake::FakeHost;
     let (mut made, _) = namespaces();
     let StackSelfTest::Survives { lose, restore, .. } = &mut made.proofs[0] else {
         panic!("it is the only one");

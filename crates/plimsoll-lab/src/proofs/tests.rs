@@ -2,8 +2,9 @@
 //! Every proof, on a stack that is as it must be and on one that is not.
 
 use super::*;
+use crate::fake::FakeHost;
 use plimsoll_core::plan::{HERE, PlanCommand};
-use plimsoll_machine::host::{FakeHost, LocalHost, SearchPath};
+use plimsoll_machine::host::{LocalHost, SearchPath};
 
 struct Place {
     base: tempfile::TempDir,

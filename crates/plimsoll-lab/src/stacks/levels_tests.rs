@@ -2,8 +2,8 @@
 //! Values worth trying: each is one that the recipe takes, and changes what is done.
 
 use super::{ALL, StackConfig, StackUpOptions, manage, snapshot};
+use crate::fake::FakeHost;
 use plimsoll_core::settings::SettingValues;
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn every_level_is_a_value_of_a_declared_setting_and_stands_there_once() {

@@ -97,8 +97,8 @@ impl StackRequirements {
 
 #[cfg(test)]
 mod tests {
+    use crate::fake::FakeHost;
     use crate::stacks::StackConfig;
-    use plimsoll_machine::host::FakeHost;
 
     #[test]
     fn a_missing_program_or_module_is_named_with_its_package() {

@@ -11,7 +11,7 @@ use super::{
     ClientPlace, NodeInventory, NodeSpec, StackConfig, StackPlacement, StackPlanInput,
     StackUpOptions,
 };
-use plimsoll_machine::host::FakeHost;
+use crate::fake::FakeHost;
 
 /// The plan of a stack with default options on a pretended machine.
 pub(crate) fn planned(text: &str) -> StackPlan {

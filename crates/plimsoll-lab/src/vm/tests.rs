@@ -2,8 +2,8 @@
 //! Plans of machines against committed text, and limits.
 
 use super::*;
+use crate::fake::FakeHost;
 use crate::stacks::snapshot;
-use plimsoll_machine::host::FakeHost;
 
 fn wanted() -> VmGroupSpec {
     VmGroupSpec {

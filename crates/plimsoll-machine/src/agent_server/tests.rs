@@ -2,8 +2,8 @@
 //! The agent on a pretended machine: what it notes, what it strikes, what it refuses.
 
 use super::*;
+use crate::fake::{FakeHost, FakeWhen};
 use crate::host::agent::{AgentFrameParser, framed};
-use crate::host::{FakeHost, FakeWhen};
 use crate::journal::JournalContents;
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask};
 use plimsoll_core::rng::Seed;

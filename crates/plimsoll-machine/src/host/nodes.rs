@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::agent::{AgentHost, AgentProgram, AgentUpload};
 use super::error::HostError;
-use super::{FakeHost, Host, LocalHost};
+use super::{Host, LocalHost};
 
 /// How long a node that could not be reached is not tried again: undoing asks for it once for each
 /// step, and each attempt may take as long as ssh waits.
@@ -335,25 +335,6 @@ impl HostResolver for LocalHost {
     fn trust(&mut self, id: &str, programs: &[String]) {
         self.trust_programs(id, programs);
     }
-
-    fn here(&self) -> &dyn Host {
-        self
-    }
-}
-
-/// All nodes are one pretended machine.
-impl HostResolver for FakeHost {
-    fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
-        match node {
-            HERE => Ok(self),
-            _ if self.is_alone => Err(HostError::State(format!("node {node} does not answer"))),
-            _ => Ok(self),
-        }
-    }
-
-    fn meet(&mut self, _: &[PlanNode]) {}
-
-    fn trust(&mut self, _: &str, _: &[String]) {}
 
     fn here(&self) -> &dyn Host {
         self

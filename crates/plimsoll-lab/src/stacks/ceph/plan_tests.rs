@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `ceph` as text, its changes on a pretended machine, and what cannot be asked of it.
 
+use crate::fake::FakeHost;
 use crate::stacks::{
     StackChange, StackConfig, StackPlacement, StackUpOptions, change, manage, snapshot, up,
 };
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::FakeHost;
 use plimsoll_machine::journal::StateDir;
 
 #[test]

@@ -3,9 +3,10 @@
 
 use super::super::{StackUpOptions, manage, up};
 use super::*;
+use crate::fake::{FakeHost, FakeWhen};
 use plimsoll_core::plan::PlanAction;
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId};
+use plimsoll_machine::host::{Host as _, HostProcessId};
 
 fn raised(state: &StateDir, host: &mut FakeHost) {
     let choice = StackConfig::parse("local").unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `gluster` as text, its ladder, and what cannot be asked of it.
 
+use crate::fake::FakeHost;
 use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, manage, snapshot};
 use plimsoll_core::plan::StackSelfTest;
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {

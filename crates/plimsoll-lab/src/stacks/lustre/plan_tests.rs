@@ -3,9 +3,9 @@
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommandArg, StackSelfTest};
 
+use crate::fake::FakeHost;
 use crate::stacks::manage::{StackPlan, plan};
 use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, snapshot};
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plans_are_the_committed_ones() {

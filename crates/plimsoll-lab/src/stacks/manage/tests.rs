@@ -2,7 +2,8 @@
 //! Base directories however they are named, and how errors read.
 
 use super::*;
-use plimsoll_machine::host::{FakeHost, FakeWhen, LocalHost, SearchPath};
+use crate::fake::{FakeHost, FakeWhen};
+use plimsoll_machine::host::{LocalHost, SearchPath};
 use std::fs;
 use std::os::unix::fs::symlink;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `nbd` as text, and settings that cannot be.
 
+use crate::fake::FakeHost;
 use crate::stacks::{StackConfig, StackUpOptions, manage, snapshot};
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {

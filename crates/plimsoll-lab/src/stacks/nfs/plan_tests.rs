@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `nfs` as text, and what cannot be planned.
 
+use crate::fake::FakeHost;
 use crate::stacks::manage::plan;
 use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, snapshot};
 use plimsoll_core::fault::FaultKind;
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of disks that kernels serve as text, and what is refused.
 
+use crate::fake::FakeHost;
 use crate::stacks::manage::plan;
 use crate::stacks::{StackConfig, StackUpOptions, snapshot};
-use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plans_of_server_and_client_are_the_committed_ones() {

@@ -2,8 +2,9 @@
 //! Files of users: the example, every mistake with its line, and who may run which program.
 
 use super::*;
+use crate::fake::FakeHost;
 use crate::stacks::{StackUpOptions, manage};
-use plimsoll_machine::host::{FakeHost, Host as _, HostResolver as _, LocalHost, SearchPath};
+use plimsoll_machine::host::{Host as _, HostResolver as _, LocalHost, SearchPath};
 use std::fs;
 
 const EXAMPLE: &str = include_str!("../../../../../examples/stacks/own.toml");

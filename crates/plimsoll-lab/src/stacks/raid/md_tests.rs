@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of md as text, and their changes on a machine that is said to have it.
 
+use crate::fake::FakeHost;
 use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, manage, snapshot, up};
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::FakeHost;
 use plimsoll_machine::journal::{JournalContents, StateDir};
 use std::fmt::Write as _;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `raid1`, `raid5` and `raid10` as text, and their changes on a pretended machine.
 
+use crate::fake::{FakeHost, FakeWhen};
 use crate::stacks::change::tests::worker_dies;
 use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, hold, snapshot, status, up};
 use plimsoll_machine::cleanup::raze_all;
-use plimsoll_machine::host::{FakeHost, FakeWhen};
 use plimsoll_machine::journal::{JournalContents, StateDir};
 use std::fmt::Write as _;
 

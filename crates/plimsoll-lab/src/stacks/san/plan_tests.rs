@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::fake::FakeHost;
 use crate::stacks::manage::{StackPlan, plan};
 use crate::stacks::{
     NodeInventory, NodeSpec, StackChange, StackConfig, StackPlacement, StackUpOptions, change,
     snapshot, up,
 };
-use plimsoll_machine::host::FakeHost;
 use plimsoll_machine::journal::StateDir;
 
 fn machines(count: u8, fence: &[&str]) -> StackPlacement {

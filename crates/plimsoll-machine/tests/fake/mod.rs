@@ -5,52 +5,53 @@
 //! attached cannot be removed, a loop device in use is not detached, a mount in use stays.
 
 use plimsoll_core::plan::{
-    PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck, StackSelfTest,
+    HERE, PlanAction, PlanCommand, PlanCommandArg, PlanNode, PlanReadinessCheck, StackSelfTest,
 };
 use plimsoll_core::target::TargetFacts;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::clock::{HostTimeSource, SystemClock};
-use super::error::HostError;
-use super::{DeviceFlushCount, Host, HostProcessUsage, StrangerReport};
+use plimsoll_machine::host::{
+    DeviceFlushCount, Host, HostError, HostProcessUsage, HostResolver, HostTimeSource,
+    StrangerReport, SystemClock,
+};
 
 /// The state of the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FakeState {
+pub(crate) struct FakeState {
     /// Directories we made, by the journal they belong to.
-    pub dirs: BTreeMap<String, String>,
+    pub(crate) dirs: BTreeMap<String, String>,
     /// Files, by the journal that made them; those of commands by none, so that only their
     /// directory can say whose they are.
-    pub files: BTreeMap<String, Option<String>>,
+    pub(crate) files: BTreeMap<String, Option<String>>,
     /// Mount points, with the loop files they use.
-    pub mounts: BTreeMap<String, Vec<String>>,
+    pub(crate) mounts: BTreeMap<String, Vec<String>>,
     /// Files with a loop device.
-    pub loops: BTreeSet<String>,
+    pub(crate) loops: BTreeSet<String>,
     /// Members of an array, by the files of their loop devices.
-    pub members: BTreeSet<String>,
+    pub(crate) members: BTreeSet<String>,
     /// Marks of running daemons.
-    pub marks: BTreeSet<String>,
+    pub(crate) marks: BTreeSet<String>,
     /// Instances of the kernel's tracer.
-    pub tracers: BTreeSet<String>,
+    pub(crate) tracers: BTreeSet<String>,
     /// Network namespaces.
-    pub namespaces: BTreeSet<String>,
+    pub(crate) namespaces: BTreeSet<String>,
     /// Interfaces of ours, each with the namespace its other end is in.
-    pub links: BTreeMap<String, Option<String>>,
+    pub(crate) links: BTreeMap<String, Option<String>>,
 }
 
 impl FakeState {
     /// Whether nothing is left.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == FakeState::default()
     }
 }
 
 /// When an action fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FakeWhen {
+pub(crate) enum FakeWhen {
     /// Nothing has been changed.
     Before,
     /// It was done, and nobody heard of it.
@@ -59,56 +60,56 @@ pub enum FakeWhen {
 
 /// Records what it is asked and can fail at a given action.
 #[derive(Debug, Default)]
-pub struct FakeHost {
+pub(crate) struct FakeHost {
     /// Everything asked for so far, as text.
-    pub asked: Vec<String>,
+    pub(crate) asked: Vec<String>,
     /// The state now.
-    pub state: FakeState,
+    pub(crate) state: FakeState,
     /// Actions (counted from 0 over the life of the host) that fail.
-    pub failing: BTreeMap<usize, FakeWhen>,
+    pub(crate) failing: BTreeMap<usize, FakeWhen>,
     /// Whether its kernel has md.
-    pub has_md: bool,
+    pub(crate) has_md: bool,
     /// Where another user has mounted something.
-    pub mounted: BTreeSet<String>,
+    pub(crate) mounted: BTreeSet<String>,
     /// Programs, modules and files that are not there.
-    pub missing: BTreeSet<String>,
+    pub(crate) missing: BTreeSet<String>,
     /// The use of processes, by their mark, look by look; the last stays.
-    pub usages: BTreeMap<String, Vec<HostProcessUsage>>,
+    pub(crate) usages: BTreeMap<String, Vec<HostProcessUsage>>,
     /// Looks at each mark so far.
     looks: RefCell<BTreeMap<String, usize>>,
     /// Flushes of its disk, look by look and then again; none where nobody counts.
-    pub flushes: Vec<u64>,
+    pub(crate) flushes: Vec<u64>,
     /// Looks at the flushes so far.
     flush_looks: Cell<usize>,
     /// The gains of another user on it.
-    pub stranger: StrangerReport,
+    pub(crate) stranger: StrangerReport,
     /// Types of file systems that the kernel can mount.
-    pub file_systems: BTreeSet<String>,
+    pub(crate) file_systems: BTreeSet<String>,
     /// Files that a process may have open; none where that is not limited.
-    pub open_files: Option<u64>,
+    pub(crate) open_files: Option<u64>,
     /// Whether every other node is without power.
-    pub is_alone: bool,
+    pub(crate) is_alone: bool,
     /// Its clock.
-    pub clock: SystemClock,
+    pub(crate) clock: SystemClock,
 }
 
 impl FakeHost {
     /// An empty machine.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         FakeHost::default()
     }
 
     /// The same, failing at the action with this number.
     #[must_use]
-    pub fn failing_at(mut self, number: usize, when: FakeWhen) -> Self {
+    pub(crate) fn failing_at(mut self, number: usize, when: FakeWhen) -> Self {
         self.failing.insert(number, when);
         self
     }
 
     /// The same, failing at this action from now on, counted from 0.
     #[must_use]
-    pub fn failing_at_next(self, number: usize, when: FakeWhen) -> Self {
+    pub(crate) fn failing_at_next(self, number: usize, when: FakeWhen) -> Self {
         let number = self.asked.len() + number;
         self.failing_at(number, when)
     }
@@ -506,6 +507,25 @@ impl Host for FakeHost {
 
     fn clock(&self) -> &dyn HostTimeSource {
         &self.clock
+    }
+}
+
+/// All nodes are one pretended machine.
+impl HostResolver for FakeHost {
+    fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
+        match node {
+            HERE => Ok(self),
+            _ if self.is_alone => Err(HostError::State(format!("node {node} does not answer"))),
+            _ => Ok(self),
+        }
+    }
+
+    fn meet(&mut self, _: &[PlanNode]) {}
+
+    fn trust(&mut self, _: &str, _: &[String]) {}
+
+    fn here(&self) -> &dyn Host {
+        self
     }
 }
 
