@@ -3,6 +3,7 @@
 //! made from them, and a test compares it with what is committed.
 
 use crate::board::{NamedSeries, RunProgressFacts};
+use crate::drawing::RunSectionFacts;
 use crate::runs::RunFacts;
 use plimsoll_core::change::RatioChange;
 use plimsoll_history::{
@@ -47,15 +48,6 @@ pub(crate) struct RunDetailFacts {
     pub(crate) workloads: Vec<String>,
     /// The job that runs it, if this server started it.
     pub(crate) job: Option<String>,
-}
-
-/// A section of a report.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RunSectionFacts {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) html: String,
 }
 
 /// A report in parts.

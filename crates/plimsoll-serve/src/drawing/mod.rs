@@ -5,7 +5,7 @@
 mod piece;
 
 pub use piece::draw_for_server;
-pub(crate) use piece::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
+pub(crate) use piece::{DrawnKind, DrawnPiece, DrawnReport, RunSectionFacts};
 
 use crate::error::RequestError;
 use crate::jobs::{command, said};

@@ -80,12 +80,13 @@ impl DrawnPiece {
 pub(crate) struct DrawnReport {
     pub(crate) answer: Option<AnswerFacts>,
     pub(crate) page: String,
-    pub(crate) parts: Vec<DrawnPart>,
+    pub(crate) parts: Vec<RunSectionFacts>,
 }
 
 /// A section of a report.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct DrawnPart {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RunSectionFacts {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) html: String,
@@ -168,8 +169,8 @@ fn json(drawn: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(drawn).map_err(|error| error.to_string())
 }
 
-fn part(of: ReportPagePart) -> DrawnPart {
-    DrawnPart {
+fn part(of: ReportPagePart) -> RunSectionFacts {
+    RunSectionFacts {
         id: of.id,
         title: of.title,
         html: of.html,
@@ -189,7 +190,7 @@ fn results(folder: &Path) -> Result<RunFolderContents, String> {
 
 fn drawn(
     folder: &Path,
-    page: impl FnOnce(&ReportDocument) -> (String, Vec<DrawnPart>),
+    page: impl FnOnce(&ReportDocument) -> (String, Vec<RunSectionFacts>),
 ) -> Result<DrawnReport, String> {
     let report = plimsoll_report::build(&results(folder)?);
     let (page, parts) = page(&report);

@@ -3,12 +3,10 @@
 
 use super::jobs::started;
 use super::{Answer, SharedState, answer, beside};
-use crate::answers::{
-    RunArmFacts, RunDetailFacts, RunSectionFacts, RunSectionsFacts, RunSeriesFacts,
-};
+use crate::answers::{RunArmFacts, RunDetailFacts, RunSectionsFacts, RunSeriesFacts};
 use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
-use crate::drawing::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
+use crate::drawing::{DrawnKind, DrawnPiece, DrawnReport};
 use crate::error::RequestError;
 use crate::forms::{RunForm, resumed_args};
 use crate::guard::{JsonForm, NothingForm, QueryForm};
@@ -200,14 +198,9 @@ pub(super) async fn sections(
     run: SeenRun,
 ) -> Answer {
     let drawn = drawn(&state, &caller, &run, DrawnKind::Sections).await?;
-    let section = |part: DrawnPart| RunSectionFacts {
-        id: part.id,
-        title: part.title,
-        html: part.html,
-    };
     let told = RunSectionsFacts {
         answer: drawn.page,
-        sections: drawn.parts.into_iter().map(section).collect(),
+        sections: drawn.parts,
     };
     beside(move || answer(told)).await
 }
