@@ -3,35 +3,12 @@
 //!
 //! How they are written in a file is the program's matter; here they are looked at.
 
-use plimsoll_core::plan::{HERE, NodeTransport, PlanNode};
+use plimsoll_core::plan::{HERE, PlanNode};
 use std::path::Path;
 
 use super::manage::find_all;
 use super::{PreconditionError, SiteError, StackConfig, StackFootprint, StackUpOptions};
 use plimsoll_machine::host::{HostError, HostResolver, network};
-
-/// One machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeSpec {
-    /// Its name: lower-case letters and digits.
-    pub name: String,
-    /// The command that gives a shell on it, `sh` appended.
-    pub reach: Vec<String>,
-    /// Address at which the other nodes reach it.
-    pub address: String,
-    /// Directory on it below which everything is made.
-    pub dir: String,
-    /// The command that switches its power, `on` or `off` added; empty when there is none.
-    pub power: Vec<String>,
-    /// The command by which the other nodes cut its power, `off` or `status` and its name added; empty
-    /// when there is none.
-    pub fence: Vec<String>,
-    /// The same by another way, for when that one fails; empty when there is none.
-    pub fence_next: Vec<String>,
-    /// The command that does faults to it, the name of the fault and `try`, `on` or `off` added; empty
-    /// when there is none.
-    pub faults: Vec<String>,
-}
 
 /// The machines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +20,8 @@ pub struct NodeInventory {
     /// Whether nodes and this machine cannot reach each other by their network, only by the commands
     /// that give shells.
     pub is_apart: bool,
-    /// The machines, in the order in which stacks take them.
-    pub machines: Vec<NodeSpec>,
+    /// The machines as nodes that nobody has looked at, in the order in which stacks take them.
+    pub machines: Vec<PlanNode>,
 }
 
 impl NodeInventory {
@@ -60,7 +37,7 @@ impl NodeInventory {
                 )]));
             }
             let found = self.machines.iter().find(|machine| machine.name == *name);
-            found.map(unseen).ok_or_else(|| {
+            found.cloned().ok_or_else(|| {
                 let known: Vec<&str> = self.machines.iter().map(|m| &*m.name).collect();
                 PreconditionError(vec![format!(
                     "{} has no node '{name}'; available: {}",
@@ -89,7 +66,7 @@ impl NodeInventory {
             );
             return Err(PreconditionError(vec![text]).into());
         };
-        let mut nodes: Vec<PlanNode> = machines.iter().map(unseen).collect();
+        let mut nodes = machines.to_vec();
         hosts.meet(&nodes);
         let mut missing = Vec::new();
         for (number, node) in (1..).zip(&mut nodes) {
@@ -117,12 +94,12 @@ impl NodeInventory {
         shape: &StackFootprint,
         hosts: &mut dyn HostResolver,
     ) -> Result<Vec<PlanNode>, SiteError> {
-        let is_new = |machine: &&NodeSpec| {
+        let is_new = |machine: &&PlanNode| {
             let same =
                 |node: &PlanNode| node.name == machine.name || node.address == machine.address;
             !known.iter().any(same)
         };
-        let new = self.machines.iter().filter(is_new).map(unseen);
+        let new = self.machines.iter().filter(is_new).cloned();
         let mut nodes: Vec<PlanNode> = new.take(count.into()).collect();
         if nodes.len() < usize::from(count) {
             let text = format!(
@@ -175,22 +152,6 @@ impl NodeInventory {
                 first.address, first.name, self.file
             )])
         })
-    }
-}
-
-fn unseen(machine: &NodeSpec) -> PlanNode {
-    PlanNode {
-        name: machine.name.clone(),
-        reach: NodeTransport::Agent(machine.reach.clone()),
-        address: machine.address.clone(),
-        dir: machine.dir.clone(),
-        free_bytes: 0,
-        direct_align_bytes: 0,
-        first_port: 0,
-        power: machine.power.clone(),
-        fence: machine.fence.clone(),
-        fence_next: machine.fence_next.clone(),
-        faults: machine.faults.clone(),
     }
 }
 

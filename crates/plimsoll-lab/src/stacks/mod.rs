@@ -37,7 +37,7 @@ pub mod tenant;
 
 pub use change::{ChangeError, StackChangeEvent, change};
 pub use client::ClientPlace;
-pub use inventory::{NodeInventory, NodeSpec};
+pub use inventory::NodeInventory;
 pub use manage::{
     DownError, StackInstance, StackStatus, UpError, down, hold, hold_alone, status, up,
 };

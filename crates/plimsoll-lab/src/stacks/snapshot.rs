@@ -8,8 +8,7 @@ use std::fmt::Write;
 
 use super::manage::{StackPlan, plan};
 use super::{
-    ClientPlace, NodeInventory, NodeSpec, StackConfig, StackPlacement, StackPlanInput,
-    StackUpOptions,
+    ClientPlace, NodeInventory, StackConfig, StackPlacement, StackPlanInput, StackUpOptions,
 };
 use crate::fake::FakeHost;
 
@@ -36,15 +35,18 @@ pub(crate) fn planned_on_machines(text: &str, file_systems: &[&str]) -> Result<S
 
 /// Three machines of an inventory.
 pub(crate) fn machines() -> StackPlacement {
-    let machine = |number: u8| NodeSpec {
+    let machine = |number: u8| PlanNode {
         name: format!("n{number}"),
-        reach: vec!["ssh".into(), format!("storage{number}")],
+        reach: NodeTransport::Agent(vec!["ssh".into(), format!("storage{number}")]),
         address: format!("10.0.0.{number}"),
         power: Vec::new(),
         fence: Vec::new(),
         fence_next: Vec::new(),
         faults: Vec::new(),
         dir: "/srv/bench".into(),
+        free_bytes: 0,
+        direct_align_bytes: 0,
+        first_port: 0,
     };
     StackPlacement::Inventory(Box::new(NodeInventory {
         file: "lab.toml".into(),

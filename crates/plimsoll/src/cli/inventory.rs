@@ -4,8 +4,8 @@
 //! Manual: `docs/stacks/inventory.md`, whose example is a test here.
 
 use plimsoll_console::failure::CliError;
-use plimsoll_core::plan::{HERE, InventoryFile, InventoryNode};
-use plimsoll_lab::stacks::{NodeInventory, NodeSpec};
+use plimsoll_core::plan::{HERE, InventoryFile, InventoryNode, NodeTransport, PlanNode};
+use plimsoll_lab::stacks::NodeInventory;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
@@ -68,11 +68,14 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<NodeInventory, String
         let of_node = |error: String| format!("node {}: {error}", entry.name);
         check_address(&entry.address).map_err(of_node)?;
         let config = file.ssh_config.as_deref().map(|name| folder.join(name));
-        machines.push(NodeSpec {
+        machines.push(PlanNode {
             name: entry.name.clone(),
-            reach: reach(entry, config.as_deref()).map_err(of_node)?,
+            reach: NodeTransport::Agent(reach(entry, config.as_deref()).map_err(of_node)?),
             address: entry.address.clone(),
             dir: checked_dir(&entry.dir).map_err(of_node)?,
+            free_bytes: 0,
+            direct_align_bytes: 0,
+            first_port: 0,
             power: entry.power.clone(),
             fence: checked_fence("fence", &entry.fence).map_err(of_node)?,
             fence_next: checked_next(entry).map_err(of_node)?,
@@ -283,7 +286,8 @@ mod tests {
         let names: Vec<&str> = first.machines.iter().map(|m| m.name.as_str()).collect();
         assert_eq!(names, ["n1", "n2", "box"]);
         assert_eq!(first.machines[0].dir, plimsoll_core::plan::NODE_DIR);
-        assert_eq!(first.machines[2].reach, ["docker", "exec", "-i", "box"]);
+        let reach = ["docker", "exec", "-i", "box"].map(String::from).to_vec();
+        assert_eq!(first.machines[2].reach, NodeTransport::Agent(reach));
     }
 
     #[test]
@@ -305,7 +309,11 @@ mod tests {
     #[test]
     fn ssh_always_checks_host_keys_and_takes_the_named_configuration() {
         let text = "ssh_config = \"keys.conf\"\n[[node]]\nname = \"n1\"\nssh = \"root@a\"\naddress = \"10.0.0.2\"\n";
-        let reach = parsed(text).unwrap().machines[0].reach.join(" ");
+        let inventory = parsed(text).unwrap();
+        let NodeTransport::Agent(words) = &inventory.machines[0].reach else {
+            panic!("it is reached by a command");
+        };
+        let reach = words.join(" ");
         assert!(
             reach.starts_with(
                 "ssh -T -F /lab/keys.conf -o StrictHostKeyChecking=yes -o BatchMode=yes"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `san` as text, what the cluster is told, what its scripts refuse.
 
-use plimsoll_core::plan::{PlanAction, PlanStep, StackSelfTest};
+use plimsoll_core::plan::{NodeTransport, PlanAction, PlanNode, PlanStep, StackSelfTest};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,21 +9,23 @@ use std::process::{Command, Output};
 use crate::fake::FakeHost;
 use crate::stacks::manage::{StackPlan, plan};
 use crate::stacks::{
-    NodeInventory, NodeSpec, StackChange, StackConfig, StackPlacement, StackUpOptions, change,
-    snapshot, up,
+    NodeInventory, StackChange, StackConfig, StackPlacement, StackUpOptions, change, snapshot, up,
 };
 use plimsoll_machine::journal::StateDir;
 
 fn machines(count: u8, fence: &[&str]) -> StackPlacement {
-    let machine = |number: u8| NodeSpec {
+    let machine = |number: u8| PlanNode {
         name: format!("n{number}"),
-        reach: vec!["ssh".into(), format!("storage{number}")],
+        reach: NodeTransport::Agent(vec!["ssh".into(), format!("storage{number}")]),
         address: format!("10.92.1.{number}"),
         power: Vec::new(),
         fence: fence.iter().map(ToString::to_string).collect(),
         fence_next: Vec::new(),
         faults: Vec::new(),
         dir: "/srv/bench".into(),
+        free_bytes: 0,
+        direct_align_bytes: 0,
+        first_port: 0,
     };
     StackPlacement::Inventory(Box::new(NodeInventory {
         file: "lab.toml".into(),
