@@ -4,61 +4,22 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use plimsoll_trace::requests::TraceRequest;
 use plimsoll_trace::{TraceError, TraceReadState, TraceSource};
 
-/// Most requests that are held: 128 MiB of them.
+/// Most requests that are held: 160 MiB of them.
 const HELD_MAX: usize = 1 << 22;
 
 /// A recording that holds what is read of it, as long as that is not too much.
 pub(crate) struct TraceCache {
     inner: Box<dyn TraceSource>,
-    held: VecDeque<Vec<Small>>,
+    held: VecDeque<Vec<TraceRequest>>,
     /// How many more may be held; `None` when there were too many.
     room: Option<usize>,
     /// Whether it was read to its end, and is read from memory now.
     is_again: bool,
-}
-
-/// A request in 32 bytes.
-struct Small {
-    at: Nanos,
-    /// [`NOT_TOLD`] where no end is.
-    took: Nanos,
-    offset: u64,
-    bytes: u32,
-    target: u16,
-    kind: OpKind,
-}
-
-/// No request takes so long.
-const NOT_TOLD: Nanos = Nanos::MAX;
-
-impl Small {
-    fn of(request: &TraceRequest) -> Small {
-        Small {
-            at: request.at,
-            took: request.took.unwrap_or(NOT_TOLD),
-            offset: request.offset,
-            bytes: request.bytes,
-            target: request.target,
-            kind: request.kind,
-        }
-    }
-
-    fn whole(&self) -> TraceRequest {
-        TraceRequest {
-            at: self.at,
-            took: (self.took != NOT_TOLD).then_some(self.took),
-            kind: self.kind,
-            target: self.target,
-            bytes: self.bytes,
-            offset: self.offset,
-        }
-    }
 }
 
 impl TraceCache {
@@ -91,7 +52,7 @@ impl TraceCache {
     fn hold(&mut self, fresh: &[TraceRequest]) {
         self.room = self.room.and_then(|room| room.checked_sub(fresh.len()));
         match self.room {
-            Some(_) => self.held.push_back(fresh.iter().map(Small::of).collect()),
+            Some(_) => self.held.push_back(fresh.to_vec()),
             None => self.held = VecDeque::new(),
         }
     }
@@ -114,7 +75,7 @@ impl TraceSource for TraceCache {
         if self.is_again {
             // A request that was given is no longer held.
             let next = self.held.pop_front().unwrap_or_default();
-            into.extend(next.iter().map(Small::whole));
+            into.extend(next);
             return Ok(!self.held.is_empty());
         }
         let known = into.len();
@@ -164,18 +125,5 @@ mod tests {
             assert_eq!((opened, first.len()), (is_opened, 10_000));
             assert_eq!(again.targets(), ["h,0", "h,1"]);
         }
-    }
-
-    #[test]
-    fn a_request_without_an_end_stays_one() {
-        let request = TraceRequest {
-            at: Nanos(1),
-            took: None,
-            kind: OpKind::Write,
-            target: 3,
-            bytes: 4,
-            offset: 5,
-        };
-        assert_eq!(Small::of(&request).whole(), request);
     }
 }
