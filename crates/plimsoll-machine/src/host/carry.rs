@@ -79,7 +79,7 @@ impl CarrierProcess {
         };
         let words = command::memory_file().map_err(failed)?;
         let ready = HostCommand {
-            program: agent,
+            program: agent.into(),
             args: vec![WORD.into()],
             env: secrets,
             state: None,
@@ -141,7 +141,7 @@ pub fn ask(
     let (program, args) = resolved(search, words)?;
     let mut errors = command::memory_file().map_err(failed)?;
     let ready = HostCommand {
-        program: &program,
+        program,
         args,
         env: &BTreeMap::new(),
         state: None,
@@ -234,7 +234,7 @@ fn start_all(search: &SearchPath, order: &CarryOrder) -> Result<Vec<Child>, Host
             env.insert(RANK_VARIABLE.into(), number.to_string());
         }
         let ready = HostCommand {
-            program: &program,
+            program: program.clone(),
             args: args.clone(),
             env: &env,
             state: None,

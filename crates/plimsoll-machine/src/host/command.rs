@@ -92,7 +92,7 @@ fn qemu_module_below(libraries: &Path, name: &str) -> Option<PathBuf> {
 /// A program with everything resolved.
 #[derive(Debug)]
 pub(crate) struct HostCommand<'a> {
-    pub(crate) program: &'a Path,
+    pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) mark: &'a str,
@@ -135,7 +135,7 @@ impl HostCommand<'_> {
         output: &File,
         errors: &File,
     ) -> std::io::Result<Child> {
-        self.command(self.program)
+        self.command(&self.program)
             .args(&self.args)
             .current_dir(directory)
             .process_group(0)
@@ -147,7 +147,7 @@ impl HostCommand<'_> {
     /// Starts it with pipes to its input and from its output, in a group of its own: Ctrl-C at the
     /// terminal must not end it before what it is for is undone.
     pub(crate) fn spawn_piped(&self, errors: &File) -> std::io::Result<Child> {
-        self.command(self.program)
+        self.command(&self.program)
             .args(&self.args)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -158,7 +158,7 @@ impl HostCommand<'_> {
 
     /// The same with its output going to a file, too.
     pub(crate) fn spawn_fed(&self, output: &File, errors: &File) -> std::io::Result<Child> {
-        self.command(self.program)
+        self.command(&self.program)
             .args(&self.args)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -178,7 +178,7 @@ impl HostCommand<'_> {
             source,
         };
         let mut output = memory_file().map_err(failed)?;
-        let mut command = self.command(self.program);
+        let mut command = self.command(&self.program);
         command
             .args(&self.args)
             // Its own group: Ctrl-C at the terminal must not end it halfway.
@@ -236,7 +236,7 @@ impl HostCommand<'_> {
         // a new session cannot be made between fork and exec.
         let mut command = self.command(setsid);
         command
-            .arg(self.program)
+            .arg(&self.program)
             .args(&self.args)
             .stdout(out)
             .stderr(err);

@@ -123,8 +123,20 @@ impl LocalHost {
         limit: Duration,
     ) -> Result<String, HostError> {
         let path = self.search.require(program)?;
+        self.run_at(path, program, args, mark, limit)
+    }
+
+    /// Runs the program at a path, which errors name as `program`.
+    pub(super) fn run_at(
+        &self,
+        path: PathBuf,
+        program: &str,
+        args: Vec<String>,
+        mark: &str,
+        limit: Duration,
+    ) -> Result<String, HostError> {
         let ready = command::HostCommand {
-            program: &path,
+            program: path,
             shown: format!("{program} {}", args.join(" ")),
             args,
             env: &BTreeMap::new(),

@@ -2,12 +2,11 @@
 //! Commands that the user of an inventory named: they switch the power of a machine, or inject faults into
 //! it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::command_mark;
 use super::error::HostError;
 use super::local::LocalHost;
-use super::{Host as _, command, command_mark};
 
 /// How long one may take: service processors are slow, and emulated machines, too.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -24,14 +23,7 @@ pub(super) fn tell(
     };
     let path = host.program(program)?;
     let added = added.iter().map(ToString::to_string);
-    let args: Vec<String> = words.iter().cloned().chain(added).collect();
-    let ready = command::HostCommand {
-        program: &path,
-        shown: format!("{program} {}", args.join(" ")),
-        args,
-        env: &BTreeMap::new(),
-        state: host.state.as_deref(),
-        mark: &command_mark(id),
-    };
-    ready.run(LIMIT, host.clock()).map(|_| ())
+    let args = words.iter().cloned().chain(added).collect();
+    let told = host.run_at(path, program, args, &command_mark(id), LIMIT);
+    told.map(|_| ())
 }

@@ -76,7 +76,7 @@ impl LocalHost {
             source,
         };
         let ready = HostCommand {
-            program: &path,
+            program: path,
             args: args.to_vec(),
             env: &BTreeMap::new(),
             state: self.state.as_deref(),

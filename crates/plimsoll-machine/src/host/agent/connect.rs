@@ -110,7 +110,7 @@ impl AgentConnection {
         };
         let errors = command::memory_file().map_err(failed)?;
         let ready = HostCommand {
-            program: &path,
+            program: path,
             args,
             env: &std::collections::BTreeMap::new(),
             state: None,

@@ -81,17 +81,28 @@ impl LocalHost {
         Ok(args)
     }
 
-    pub(super) fn run(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
+    /// A command that may run, as it is on this machine now.
+    pub(super) fn prepared<'a>(
+        &'a self,
+        id: &str,
+        cmd: &'a PlanCommand,
+        mark: &'a str,
+    ) -> Result<command::HostCommand<'a>, HostError> {
         self.check_allowed(id, cmd)?;
-        let (path, args) = self.placed(cmd)?;
-        let ready = command::HostCommand {
-            program: &path,
+        let (program, args) = self.placed(cmd)?;
+        Ok(command::HostCommand {
+            program,
             args,
             env: &cmd.env,
             state: self.state.as_deref(),
-            mark: &command_mark(id),
+            mark,
             shown: cmd.to_string(),
-        };
+        })
+    }
+
+    pub(super) fn run(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
+        let mark = command_mark(id);
+        let ready = self.prepared(id, cmd, &mark)?;
         let limit = match cmd.limit_s {
             0 => COMMAND_LIMIT,
             given => Duration::from_secs(given.into()),
@@ -106,18 +117,9 @@ impl LocalHost {
         (mark, log): (&str, &Path),
         ready: &PlanReadinessCheck,
     ) -> Result<(), HostError> {
-        self.check_allowed(id, cmd)?;
-        let (path, args) = self.placed(cmd)?;
+        let daemon = self.prepared(id, cmd, mark)?;
         let setsid = self.search.require("setsid")?;
-        remove_dead_socket(&args);
-        let daemon = command::HostCommand {
-            program: &path,
-            args,
-            env: &cmd.env,
-            state: self.state.as_deref(),
-            mark,
-            shown: cmd.to_string(),
-        };
+        remove_dead_socket(&daemon.args);
         let serves_disks = SERVES_DISKS.contains(&&*cmd.program);
         let mut child = daemon.start(&setsid, log, serves_disks)?;
         self.await_ready(id, &mut child, &daemon.shown, (mark, log), ready)
@@ -184,16 +186,7 @@ impl LocalHost {
         cmd: &PlanCommand,
         mark: &str,
     ) -> Result<Result<String, HostError>, HostError> {
-        self.check_allowed(id, cmd)?;
-        let (path, args) = self.placed(cmd)?;
-        let asked = command::HostCommand {
-            program: &path,
-            args,
-            env: &cmd.env,
-            state: self.state.as_deref(),
-            mark,
-            shown: cmd.to_string(),
-        };
+        let asked = self.prepared(id, cmd, mark)?;
         Ok(asked.run(ASK_LIMIT, &*self.clock))
     }
 

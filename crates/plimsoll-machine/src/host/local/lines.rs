@@ -84,20 +84,11 @@ impl LocalHost {
         stop: &AtomicBool,
         hear: &mut LineListener<'_>,
     ) -> Result<HostLineEnd, HostError> {
-        self.check_allowed(job.journal, job.command)?;
-        let (path, args) = self.placed(job.command)?;
-        let shown = job.command.to_string();
+        let ready = self.prepared(job.journal, job.command, job.mark)?;
+        let shown = &ready.shown;
         let failed = |source| HostError::Io {
             what: format!("run '{shown}'"),
             source,
-        };
-        let ready = command::HostCommand {
-            program: &path,
-            args,
-            env: &job.command.env,
-            state: self.state.as_deref(),
-            mark: job.mark,
-            shown: shown.clone(),
         };
         let mut errors = command::memory_file().map_err(failed)?;
         let mut child = ready.spawn_piped(&errors).map_err(failed)?;
