@@ -2,13 +2,13 @@
 //! Logs that are made durable record by record: etcd and PostgreSQL.
 
 use plimsoll_core::offsets::OffsetPattern;
-use plimsoll_core::syncs::{SyncKind, SyncPolicy};
+use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
     BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
 };
 
-use super::{RequirementDefinition, RequirementSource, blocks, file, paced};
+use super::{FDATASYNC_EACH, RequirementDefinition, RequirementSource, blocks, file, paced};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
 use crate::parts::setting;
@@ -115,11 +115,7 @@ fn etcd(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Append, ETCD_RECORD)],
         offsets: OffsetPattern::Sequential,
         pace: paced(per_s),
-        syncs: SyncPolicy {
-            every: 1,
-            with: SyncKind::Fdatasync,
-            each_write: false,
-        },
+        syncs: FDATASYNC_EACH,
         direct: false,
         ..BlockIoGroup::default()
     };
@@ -147,11 +143,7 @@ fn postgres_wal(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, WAL_BLOCK)],
         offsets: OffsetPattern::Sequential,
         pace: paced(per_s),
-        syncs: SyncPolicy {
-            every: 1,
-            with: SyncKind::Fdatasync,
-            each_write: false,
-        },
+        syncs: FDATASYNC_EACH,
         direct: false,
         ..BlockIoGroup::default()
     };

@@ -11,10 +11,11 @@ mod servers;
 mod tests;
 
 use plimsoll_core::load_line::{LoadLineRequirement, LoadLineSlo, LoadLineSource};
+use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoPacing, BlockIoRegion,
-    BlockIoWorkload,
+    ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoPacing, BlockIoRegion, BlockIoWorkload,
 };
 
 use crate::error::ClassicsError;
@@ -127,6 +128,35 @@ fn paced(per_s: f64) -> BlockIoPacing {
 /// Turns at random instants, so many a second.
 fn poisson(per_s: f64) -> BlockIoPacing {
     BlockIoPacing::Open(ArrivalProcess::Poisson { per_s })
+}
+
+/// Reads and writes of so many bytes, with this share of reads.
+fn mixed(reads: f64, bytes: u32) -> Vec<BlockIoMixEntry> {
+    let turn = |kind, weight| BlockIoMixEntry {
+        weight,
+        ..BlockIoMixEntry::of(kind, bytes)
+    };
+    vec![
+        turn(BlockIoOpKind::Read, reads),
+        turn(BlockIoOpKind::Write, 1.0 - reads),
+    ]
+}
+
+/// Each write is followed by fdatasync.
+const FDATASYNC_EACH: SyncPolicy = SyncPolicy {
+    every: 1,
+    with: SyncKind::Fdatasync,
+    each_write: false,
+};
+
+/// Value of a setting that is above 0 and at most `most`, which is a whole number.
+fn positive(settings: &SettingValues, name: &str, most: f64) -> Result<f64, ClassicsError> {
+    let number = settings.number(name);
+    if number > 0.0 && number <= most {
+        return Ok(number);
+    }
+    let reason = format!("expected a number above 0, at most {most}");
+    Err(settings.wrong(name, settings.text(name), &reason))
 }
 
 /// One file that all workers of a group share.

@@ -8,7 +8,9 @@ use plimsoll_core::workload::blocks::{
     BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoRegion,
 };
 
-use super::{RequirementDefinition, RequirementSource, blocks, file, paced, poisson};
+use super::{
+    RequirementDefinition, RequirementSource, blocks, file, mixed, paced, poisson, positive,
+};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
 use crate::parts::setting;
@@ -140,11 +142,7 @@ pub(super) const KV_CACHE: RequirementDefinition = RequirementDefinition {
 };
 
 fn checkpoint(settings: &SettingValues) -> Result<Workload, ClassicsError> {
-    let billions = settings.number("params");
-    if !(billions > 0.0 && billions <= BILLIONS_MAX) {
-        let reason = "expected a number above 0, at most 100000";
-        return Err(settings.wrong("params", settings.text("params"), reason));
-    }
+    let billions = positive(settings, "params", BILLIONS_MAX)?;
     let within_s = settings.time("within").as_secs_f64();
     if within_s < WITHIN_MIN_S {
         let reason = "expected at least 1 s";
@@ -171,26 +169,15 @@ fn checkpoint(settings: &SettingValues) -> Result<Workload, ClassicsError> {
 }
 
 fn kv_cache(settings: &SettingValues) -> Result<Workload, ClassicsError> {
-    let per_s = settings.number("requests");
-    if !(per_s > 0.0 && per_s <= REQUESTS_MAX) {
-        let reason = "expected a number above 0, at most 100000";
-        return Err(settings.wrong("requests", settings.text("requests"), reason));
-    }
+    let per_s = positive(settings, "requests", REQUESTS_MAX)?;
     let tokens = settings.count_within("tokens", 1, TOKENS_MAX)?;
     let bytes = settings.bytes_within("size", CACHE.0, CACHE.1)?;
     let entry = plimsoll_core::num::saturating_u32(u64::from(tokens) * TOKEN_BYTES);
-    let turn = |kind, weight| BlockIoMixEntry {
-        weight,
-        ..BlockIoMixEntry::of(kind, entry)
-    };
     let cache = BlockIoGroup {
         name: "cache".into(),
         depth: CACHE_DEPTH,
         extent: file("cache", bytes, BlockIoFileCreation::Before),
-        mix: vec![
-            turn(BlockIoOpKind::Read, HITS),
-            turn(BlockIoOpKind::Write, 1.0 - HITS),
-        ],
+        mix: mixed(HITS, entry),
         pace: poisson(per_s),
         ..BlockIoGroup::default()
     };

@@ -8,7 +8,7 @@ use plimsoll_core::workload::blocks::{
     BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
 };
 
-use super::{RequirementDefinition, RequirementSource, blocks, file, poisson};
+use super::{RequirementDefinition, RequirementSource, blocks, file, mixed, poisson, positive};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
 use crate::parts::setting;
@@ -150,19 +150,12 @@ pub(super) const MAIL: RequirementDefinition = RequirementDefinition {
 fn vm_boot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let machines = f64::from(settings.count_within("vms", 1, USERS_MAX)?);
     let bytes = settings.bytes_within("size", DATA.0, DATA.1)?;
-    let turn = |kind, weight| BlockIoMixEntry {
-        weight,
-        ..BlockIoMixEntry::of(kind, BOOT_BYTES)
-    };
     let disks = BlockIoGroup {
         name: "disks".into(),
         depth: DEPTH,
         extent: file("images", bytes, BlockIoFileCreation::Before),
-        mix: vec![
-            turn(BlockIoOpKind::Read, BOOT_READS),
-            turn(BlockIoOpKind::Write, 1.0 - BOOT_READS),
-        ],
-        pace: poisson(machines * each(settings)?),
+        mix: mixed(BOOT_READS, BOOT_BYTES),
+        pace: poisson(machines * positive(settings, "iops", IOPS_EACH_MAX)?),
         ..BlockIoGroup::default()
     };
     Ok(blocks("vm-boot", vec![disks]))
@@ -171,19 +164,12 @@ fn vm_boot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
 fn mail(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let mailboxes = f64::from(settings.count_within("mailboxes", 1, USERS_MAX)?);
     let bytes = settings.bytes_within("size", DATA.0, DATA.1)?;
-    let per_s = mailboxes * each(settings)?;
-    let turn = |kind, weight| BlockIoMixEntry {
-        weight,
-        ..BlockIoMixEntry::of(kind, MAIL_PAGE)
-    };
+    let per_s = mailboxes * positive(settings, "iops", IOPS_EACH_MAX)?;
     let database = BlockIoGroup {
         name: "database".into(),
         depth: DEPTH,
         extent: file("database", bytes, BlockIoFileCreation::Before),
-        mix: vec![
-            turn(BlockIoOpKind::Read, MAIL_READS),
-            turn(BlockIoOpKind::Write, 1.0 - MAIL_READS),
-        ],
+        mix: mixed(MAIL_READS, MAIL_PAGE),
         pace: poisson(per_s),
         ..BlockIoGroup::default()
     };
@@ -201,14 +187,4 @@ fn mail(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         ..BlockIoGroup::default()
     };
     Ok(blocks("mail", vec![database, log]))
-}
-
-/// Operations a second of one user.
-fn each(settings: &SettingValues) -> Result<f64, ClassicsError> {
-    let iops = settings.number("iops");
-    if iops > 0.0 && iops <= IOPS_EACH_MAX {
-        return Ok(iops);
-    }
-    let reason = "expected a number above 0, at most 10000";
-    Err(settings.wrong("iops", settings.text("iops"), reason))
 }

@@ -4,7 +4,7 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
 use plimsoll_core::event::ArmEntry;
 
-use super::verdicts::quantity_of;
+use super::quantity_of;
 use super::view::ResultsView;
 use crate::model::{
     ReportChart, ReportFigure, ReportFinding, ReportItem, ReportSection, ReportSeverity,

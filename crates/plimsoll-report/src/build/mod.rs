@@ -35,6 +35,7 @@ use plimsoll_core::run_results::RunResultsDocument;
 use plimsoll_core::text::printable_json;
 
 use crate::model::{ReportDocument, ReportFinding, ReportSection};
+pub(crate) use verdicts::quantity_of;
 use view::ResultsView;
 
 /// Maps results to a report. A run that was killed has no comparisons on record; they are then

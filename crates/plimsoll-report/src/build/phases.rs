@@ -6,7 +6,7 @@ use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
 
-use super::verdicts::quantity_of;
+use super::quantity_of;
 use super::view::ArmTrials;
 use crate::model::{ChartQuantity, ReportTable, ReportTableCell};
 use crate::words;

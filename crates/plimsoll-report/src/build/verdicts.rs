@@ -332,7 +332,7 @@ fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
     trial.phases.iter().find(is_it).map(|phase| phase.value)
 }
 
-pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
+pub(crate) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
     match metric {
         ComparisonMetric::MeanResponse
         | ComparisonMetric::WallTime

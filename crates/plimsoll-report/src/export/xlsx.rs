@@ -8,7 +8,8 @@ use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use super::comparisons;
 use super::table::{self, ExportTable, ExportValue};
-use crate::build::build;
+use crate::build::{build, quantity_of};
+use crate::model::ChartQuantity;
 use crate::words;
 
 /// Most rows of a sheet below its header: what the format allows.
@@ -180,18 +181,11 @@ fn number(
 
 /// The unit of a metric in a sheet, and the divisor that converts its values.
 fn unit(metric: ComparisonMetric) -> (&'static str, f64) {
-    match metric {
-        ComparisonMetric::MeanResponse
-        | ComparisonMetric::WallTime
-        | ComparisonMetric::WriteOutage
-        | ComparisonMetric::BrownOut
-        | ComparisonMetric::P99Response
-        | ComparisonMetric::P999Response
-        | ComparisonMetric::CpuPerOperation
-        | ComparisonMetric::PreparationTime => ("s", 1e9),
-        ComparisonMetric::OpsPerSecond => ("ops/s", 1.0),
-        ComparisonMetric::BytesPerSecond => ("bytes/s", 1.0),
-        ComparisonMetric::OutputSize => ("bytes", 1.0),
-        ComparisonMetric::ClientEvenness | ComparisonMetric::RunToRunVariation => ("1", 1.0),
+    match quantity_of(metric) {
+        ChartQuantity::Duration => ("s", 1e9),
+        ChartQuantity::Rate => ("ops/s", 1.0),
+        ChartQuantity::Throughput => ("bytes/s", 1.0),
+        _ if metric == ComparisonMetric::OutputSize => ("bytes", 1.0),
+        _ => ("1", 1.0),
     }
 }
