@@ -80,42 +80,6 @@ pub enum ExplanationCause {
 }
 
 impl ExplanationCause {
-    /// All of them, in their order.
-    pub const ALL: [ExplanationCause; 32] = [
-        Self::ClientProcessors,
-        Self::IoLimit,
-        Self::MemoryLimit,
-        Self::SlowedProcessor,
-        Self::PageCache,
-        Self::BurstCredit,
-        Self::RateLimit,
-        Self::SlowDisk,
-        Self::SlowLink,
-        Self::Retransmits,
-        Self::ServerProcessor,
-        Self::ServerStalled,
-        Self::SyncMount,
-        Self::JournaledData,
-        Self::Discards,
-        Self::OtherIo,
-        Self::DeviceQueue,
-        Self::Pauses,
-        Self::Stalls,
-        Self::Drift,
-        Self::FullFileSystem,
-        Self::DataSetInMemory,
-        Self::ServersUneven,
-        Self::ThreadStarved,
-        Self::MemoryGrowth,
-        Self::OtherPrograms,
-        Self::StolenProcessor,
-        Self::ClientProcessor,
-        Self::GeneratorLate,
-        Self::ArraySync,
-        Self::NetworkBytes,
-        Self::ClockOffset,
-    ];
-
     /// As people read it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -383,12 +347,48 @@ impl ThroughputCliff {
 mod tests {
     use super::*;
 
+    /// All of them, in their order.
+    const ALL: [ExplanationCause; 32] = [
+        ExplanationCause::ClientProcessors,
+        ExplanationCause::IoLimit,
+        ExplanationCause::MemoryLimit,
+        ExplanationCause::SlowedProcessor,
+        ExplanationCause::PageCache,
+        ExplanationCause::BurstCredit,
+        ExplanationCause::RateLimit,
+        ExplanationCause::SlowDisk,
+        ExplanationCause::SlowLink,
+        ExplanationCause::Retransmits,
+        ExplanationCause::ServerProcessor,
+        ExplanationCause::ServerStalled,
+        ExplanationCause::SyncMount,
+        ExplanationCause::JournaledData,
+        ExplanationCause::Discards,
+        ExplanationCause::OtherIo,
+        ExplanationCause::DeviceQueue,
+        ExplanationCause::Pauses,
+        ExplanationCause::Stalls,
+        ExplanationCause::Drift,
+        ExplanationCause::FullFileSystem,
+        ExplanationCause::DataSetInMemory,
+        ExplanationCause::ServersUneven,
+        ExplanationCause::ThreadStarved,
+        ExplanationCause::MemoryGrowth,
+        ExplanationCause::OtherPrograms,
+        ExplanationCause::StolenProcessor,
+        ExplanationCause::ClientProcessor,
+        ExplanationCause::GeneratorLate,
+        ExplanationCause::ArraySync,
+        ExplanationCause::NetworkBytes,
+        ExplanationCause::ClockOffset,
+    ];
+
     #[test]
     fn every_cause_stands_in_its_order_and_has_a_name_of_its_own() {
-        let mut sorted = ExplanationCause::ALL;
+        let mut sorted = ALL;
         sorted.sort_unstable();
-        assert_eq!(sorted, ExplanationCause::ALL);
-        let mut names = ExplanationCause::ALL.map(ExplanationCause::name);
+        assert_eq!(sorted, ALL);
+        let mut names = ALL.map(ExplanationCause::name);
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
     }

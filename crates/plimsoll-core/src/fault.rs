@@ -83,56 +83,32 @@ impl fmt::Display for FaultCommand {
     }
 }
 
-impl FaultKind {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [FaultKind; 19] = [
-        FaultKind::Kill,
-        FaultKind::Stop,
-        FaultKind::PowerCut,
-        FaultKind::Pause,
-        FaultKind::Slow,
-        FaultKind::LinkDown,
-        FaultKind::OneWay,
-        FaultKind::Flap,
-        FaultKind::Partition,
-        FaultKind::Delay,
-        FaultKind::Loss,
-        FaultKind::DiskSlow,
-        FaultKind::DiskHung,
-        FaultKind::DiskErrors,
-        FaultKind::DiskFull,
-        FaultKind::ClockStep,
-        FaultKind::Malformed,
-        FaultKind::Double,
-        FaultKind::FailBack,
-    ];
-
+crate::named_variants! {
+    FaultKind,
     /// Its name on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Kill => "kill",
-            FaultKind::Stop => "stop",
-            FaultKind::PowerCut => "power-cut",
-            FaultKind::Pause => "pause",
-            FaultKind::Slow => "slow",
-            FaultKind::LinkDown => "link-down",
-            FaultKind::OneWay => "one-way",
-            FaultKind::Flap => "flap",
-            FaultKind::Partition => "partition",
-            FaultKind::Delay => "delay",
-            FaultKind::Loss => "loss",
-            FaultKind::DiskSlow => "disk-slow",
-            FaultKind::DiskHung => "disk-hung",
-            FaultKind::DiskErrors => "disk-errors",
-            FaultKind::DiskFull => "disk-full",
-            FaultKind::ClockStep => "clock-step",
-            FaultKind::Malformed => "malformed",
-            FaultKind::Double => "double",
-            FaultKind::FailBack => "fail-back",
-        }
-    }
+    name:
+    Kill => "kill",
+    Stop => "stop",
+    PowerCut => "power-cut",
+    Pause => "pause",
+    Slow => "slow",
+    LinkDown => "link-down",
+    OneWay => "one-way",
+    Flap => "flap",
+    Partition => "partition",
+    Delay => "delay",
+    Loss => "loss",
+    DiskSlow => "disk-slow",
+    DiskHung => "disk-hung",
+    DiskErrors => "disk-errors",
+    DiskFull => "disk-full",
+    ClockStep => "clock-step",
+    Malformed => "malformed",
+    Double => "double",
+    FailBack => "fail-back",
+}
 
+impl FaultKind {
     /// Effect of the fault, in one line.
     #[must_use]
     pub fn about(self) -> &'static str {

@@ -60,52 +60,32 @@ pub enum OpKind {
     SyncAll,
 }
 
-impl OpKind {
-    /// Every kind, in the order of reports.
-    pub const ALL: [OpKind; 15] = [
-        OpKind::Read,
-        OpKind::Write,
-        OpKind::Append,
-        OpKind::Fsync,
-        OpKind::Open,
-        OpKind::Create,
-        OpKind::Close,
-        OpKind::ReadWhole,
-        OpKind::Delete,
-        OpKind::Stat,
-        OpKind::WriteWhole,
-        OpKind::Fdatasync,
-        OpKind::SyncRange,
-        OpKind::Discard,
-        OpKind::SyncAll,
-    ];
+crate::named_variants! {
+    OpKind,
+    /// The name in reports and files.
+    name:
+    Read => "read",
+    Write => "write",
+    Append => "append",
+    Fsync => "fsync",
+    Open => "open",
+    Create => "create",
+    Close => "close",
+    ReadWhole => "read_whole",
+    Delete => "delete",
+    Stat => "stat",
+    WriteWhole => "write_whole",
+    Fdatasync => "fdatasync",
+    SyncRange => "sync_range",
+    Discard => "discard",
+    SyncAll => "sync_all",
+}
 
+impl OpKind {
     /// Position in [`OpKind::ALL`], for tables indexed by kind.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
-    }
-
-    /// The name in reports and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            OpKind::Read => "read",
-            OpKind::Write => "write",
-            OpKind::Append => "append",
-            OpKind::Fsync => "fsync",
-            OpKind::Open => "open",
-            OpKind::Create => "create",
-            OpKind::Close => "close",
-            OpKind::ReadWhole => "read_whole",
-            OpKind::Delete => "delete",
-            OpKind::Stat => "stat",
-            OpKind::WriteWhole => "write_whole",
-            OpKind::Fdatasync => "fdatasync",
-            OpKind::SyncRange => "sync_range",
-            OpKind::Discard => "discard",
-            OpKind::SyncAll => "sync_all",
-        }
     }
 
     /// Whether bytes move from the target.

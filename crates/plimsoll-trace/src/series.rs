@@ -53,57 +53,34 @@ pub enum DiskMetric {
     TotalTime,
 }
 
-impl DiskMetric {
-    /// All of them.
-    pub const ALL: [DiskMetric; 18] = [
-        DiskMetric::Reads,
-        DiskMetric::Writes,
-        DiskMetric::ReadBytes,
-        DiskMetric::WriteBytes,
-        DiskMetric::Ops,
-        DiskMetric::Discards,
-        DiskMetric::DiscardBytes,
-        DiskMetric::Flushes,
-        DiskMetric::ReadMerges,
-        DiskMetric::WriteMerges,
-        DiskMetric::Active,
-        DiskMetric::Idle,
-        DiskMetric::QueueLength,
-        DiskMetric::InFlight,
-        DiskMetric::QueueTime,
-        DiskMetric::ReadTime,
-        DiskMetric::WriteTime,
-        DiskMetric::TotalTime,
-    ];
+plimsoll_core::named_variants! {
+    DiskMetric,
+    /// The name of the metric in PCP.
+    pcp_name:
+    Reads => "disk.dev.read",
+    Writes => "disk.dev.write",
+    ReadBytes => "disk.dev.read_bytes",
+    WriteBytes => "disk.dev.write_bytes",
+    Ops => "disk.dev.total",
+    Discards => "disk.dev.discard",
+    DiscardBytes => "disk.dev.discard_bytes",
+    Flushes => "disk.dev.flush",
+    ReadMerges => "disk.dev.read_merge",
+    WriteMerges => "disk.dev.write_merge",
+    Active => "disk.dev.avactive",
+    Idle => "disk.dev.idle",
+    QueueLength => "disk.dev.queue_len",
+    InFlight => "disk.dev.inflight",
+    QueueTime => "disk.dev.aveq",
+    ReadTime => "disk.dev.read_rawactive",
+    WriteTime => "disk.dev.write_rawactive",
+    TotalTime => "disk.dev.total_rawactive",
+}
 
+impl DiskMetric {
     /// Its place among [`DiskMetric::ALL`].
     pub(crate) fn place(self) -> usize {
         self as usize
-    }
-
-    /// The name of the metric in PCP.
-    #[must_use]
-    pub fn pcp_name(self) -> &'static str {
-        match self {
-            DiskMetric::Reads => "disk.dev.read",
-            DiskMetric::Writes => "disk.dev.write",
-            DiskMetric::ReadBytes => "disk.dev.read_bytes",
-            DiskMetric::WriteBytes => "disk.dev.write_bytes",
-            DiskMetric::Ops => "disk.dev.total",
-            DiskMetric::Discards => "disk.dev.discard",
-            DiskMetric::DiscardBytes => "disk.dev.discard_bytes",
-            DiskMetric::Flushes => "disk.dev.flush",
-            DiskMetric::ReadMerges => "disk.dev.read_merge",
-            DiskMetric::WriteMerges => "disk.dev.write_merge",
-            DiskMetric::Active => "disk.dev.avactive",
-            DiskMetric::Idle => "disk.dev.idle",
-            DiskMetric::QueueLength => "disk.dev.queue_len",
-            DiskMetric::InFlight => "disk.dev.inflight",
-            DiskMetric::QueueTime => "disk.dev.aveq",
-            DiskMetric::ReadTime => "disk.dev.read_rawactive",
-            DiskMetric::WriteTime => "disk.dev.write_rawactive",
-            DiskMetric::TotalTime => "disk.dev.total_rawactive",
-        }
     }
 
     /// Whether it is a number of bytes.

@@ -53,34 +53,21 @@ pub enum ProgramOutputFormat {
     Io500,
 }
 
-impl ProgramOutputFormat {
-    /// All, in the order of help texts.
-    pub const ALL: [ProgramOutputFormat; 8] = [
-        ProgramOutputFormat::Fio,
-        ProgramOutputFormat::Bonnie,
-        ProgramOutputFormat::Iozone,
-        ProgramOutputFormat::Filebench,
-        ProgramOutputFormat::Sgpdd,
-        ProgramOutputFormat::Elbencho,
-        ProgramOutputFormat::Warp,
-        ProgramOutputFormat::Io500,
-    ];
-
+plimsoll_core::named_variants! {
+    ProgramOutputFormat,
     /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            ProgramOutputFormat::Fio => "fio",
-            ProgramOutputFormat::Bonnie => "bonnie",
-            ProgramOutputFormat::Iozone => "iozone",
-            ProgramOutputFormat::Filebench => "filebench",
-            ProgramOutputFormat::Sgpdd => "sgpdd",
-            ProgramOutputFormat::Elbencho => "elbencho",
-            ProgramOutputFormat::Warp => "warp",
-            ProgramOutputFormat::Io500 => "io500",
-        }
-    }
+    name:
+    Fio => "fio",
+    Bonnie => "bonnie",
+    Iozone => "iozone",
+    Filebench => "filebench",
+    Sgpdd => "sgpdd",
+    Elbencho => "elbencho",
+    Warp => "warp",
+    Io500 => "io500",
+}
 
+impl ProgramOutputFormat {
     /// The program it comes from.
     #[must_use]
     pub fn program(self) -> &'static str {
