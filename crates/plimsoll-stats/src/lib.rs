@@ -16,7 +16,6 @@ pub mod change;
 pub mod cliff;
 pub mod compare;
 pub mod contrast;
-pub mod covariate;
 pub mod design;
 pub mod events;
 pub mod explain;

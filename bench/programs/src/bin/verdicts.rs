@@ -13,11 +13,11 @@ use plimsoll_core::comparison::{
 };
 use plimsoll_core::num::{floor_u64, to_usize};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_measurements::covariate::adjusted;
 use plimsoll_measurements::noise::{NoiseLaw, SimulatedCampaign};
 use plimsoll_measurements::timelines::{MachineNoise, MachineTimeline, TimelineSchedule};
 use plimsoll_stats::anytime::stakes;
 use plimsoll_stats::arrangement::BlockLogValues;
-use plimsoll_stats::covariate::adjusted;
 use plimsoll_stats::design::{DesignGoal, DesignRequest, TrialDesign};
 use plimsoll_stats::paired::PairedLogRatioStats;
 use plimsoll_stats::pilot::PilotNoise;

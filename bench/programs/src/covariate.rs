@@ -10,8 +10,8 @@
 //! A covariate that an arm itself drives (its own load on the processors) would take its effect
 //! away: that is the caller's to know.
 
-use crate::compare::ArmValues;
-use crate::summary::is_usable;
+use plimsoll_stats::ArmValues;
+use plimsoll_stats::summary::is_usable;
 
 /// Fewer trials than this beyond blocks and arms cannot tell a slope.
 const DEGREES_LEAST: usize = 4;
