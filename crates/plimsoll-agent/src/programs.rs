@@ -552,7 +552,7 @@ mod tests {
             return skipped(&"the program itself is not built");
         };
         for name in ["copy-large", "copy-tree", "build", "build,mode=chroot"] {
-            let Ok(Workload::Commands(commands)) = plimsoll_classics::parse(name) else {
+            let Ok(Workload::Commands(commands)) = plimsoll_classics::parse_on(name, None) else {
                 panic!("{name} is programs");
             };
             match play_with(&program, &commands) {

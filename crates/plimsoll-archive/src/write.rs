@@ -73,12 +73,6 @@ impl RunFolderWriter {
         })
     }
 
-    /// Where the run is kept.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Goes on with the folder of a run that was cut off: what is there stands, a torn last line goes.
     ///
     /// # Errors
@@ -143,14 +137,6 @@ impl RunFolderWriter {
         let path = self.folder.join(LEDGERS);
         make_directory(&path).map_err(io_error("make", &path))?;
         Ok(path)
-    }
-
-    /// Puts the rendered report beside the data and returns its path.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn report(&self, html: &str) -> Result<PathBuf, ArchiveError> {
-        write_report(&self.folder, html)
     }
 
     /// Whether something could not be recorded: nothing is from then on.

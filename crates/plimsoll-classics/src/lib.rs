@@ -55,18 +55,11 @@ pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, Clas
     (known.build)(&SettingValues::new(name, known.settings, given)?)
 }
 
-/// The workload that these words mean (see [`ClassicSpec::parse`]), named after all that was set.
+/// The workload that these words mean (see [`ClassicSpec::parse`]), named after all that was set, on a machine
+/// with so much memory, which some programs use by default.
 ///
 /// # Errors
 /// As for [`workload`], and when the words cannot be taken apart.
-pub fn parse(text: &str) -> Result<Workload, ClassicsError> {
-    parse_on(text, None)
-}
-
-/// The same on a machine with so much memory, which some programs use by default.
-///
-/// # Errors
-/// As for [`parse`].
 pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, ClassicsError> {
     let words = ClassicSpec::parse(text)?;
     let label = words.label();

@@ -218,7 +218,9 @@ mod tests {
             let error = ClassicSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(expect), "{text}: {error}");
         }
-        let error = crate::parse("randread,bsize=8k").unwrap_err().to_string();
+        let error = crate::parse_on("randread,bsize=8k", None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("available: bs, "), "{error}");
     }
 }

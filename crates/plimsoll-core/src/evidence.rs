@@ -305,14 +305,6 @@ pub struct DiskAtDepth {
     pub in_flight: [u64; 2],
 }
 
-impl DiskAtDepth {
-    /// Requests in flight, the mean.
-    #[must_use]
-    pub fn depth(&self) -> f64 {
-        ratio(self.in_flight[0] as f64, self.in_flight[1] as f64)
-    }
-}
-
 impl DiskUse {
     /// Mean time of a request.
     #[must_use]

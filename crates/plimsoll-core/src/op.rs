@@ -136,29 +136,6 @@ pub struct OpSample {
     pub result: Result<u64, i32>,
 }
 
-impl OpSample {
-    /// Service time: submitted → seen to have ended.
-    #[inline]
-    #[must_use]
-    pub fn service(&self) -> Nanos {
-        self.completed_at.since(self.submitted_at)
-    }
-
-    /// Response time: intended start → seen to have ended. What a user would feel.
-    #[inline]
-    #[must_use]
-    pub fn response(&self) -> Nanos {
-        self.completed_at.since(self.request.intended_at)
-    }
-
-    /// Generator lag: intended start → submitted.
-    #[inline]
-    #[must_use]
-    pub fn lag(&self) -> Nanos {
-        self.submitted_at.since(self.request.intended_at)
-    }
-}
-
 /// Operations of one kind that have the same three times, as those have that were submitted
 /// together and seen to have ended together: each counts as if it were alone, at the cost of one.
 #[derive(Debug, Clone, Copy)]

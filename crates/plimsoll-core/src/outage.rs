@@ -193,13 +193,6 @@ impl OutageResult {
         self.stalls(kind).into_iter().next_back()
     }
 
-    /// The stall of the middle session; of an even number the longer of the two.
-    #[must_use]
-    pub fn median(&self, kind: OpKind) -> Option<OutageStall> {
-        let stalls = self.stalls(kind);
-        stalls.get(stalls.len() / 2).copied()
-    }
-
     /// Failed operations of all sessions.
     #[must_use]
     pub fn errors(&self) -> u64 {

@@ -84,13 +84,6 @@ impl<V: Copy + Default> IntHashMap<V> {
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
-
-    /// The value of a number, if it was met.
-    #[must_use]
-    pub fn get(&self, number: u64) -> Option<V> {
-        let (found, value) = self.slots[self.find(number)];
-        (found != EMPTY).then_some(value)
-    }
 }
 
 #[cfg(test)]
@@ -99,7 +92,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_values_however_many_there_are() {
-        let mut table = IntHashMap::default();
+        let mut table = IntHashMap::<u64>::default();
         for round in 1..=3u64 {
             for number in (0..5_000u64).map(|n| n * n * 4096) {
                 *table.at(number) += round;
@@ -108,7 +101,5 @@ mod tests {
         let all = table.sorted();
         assert_eq!(all.len(), 5_000);
         assert!(all.is_sorted() && all.iter().all(|(_, sum)| *sum == 6));
-        assert_eq!((table.get(4096), table.get(1)), (Some(6), None));
-        assert_eq!(table.get(u64::MAX), None);
     }
 }

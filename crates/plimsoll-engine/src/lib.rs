@@ -74,7 +74,7 @@ pub use plimsoll_nfs::{NfsAddress, NfsAddressError};
 pub use prepare::{PreparedWorkload, prepare};
 pub use run::check;
 pub use sim::{SimDeviceSpec, SimQueueSpec, SimServiceDistribution};
-pub use trace::{TracedOp, WorkerId, trace_ops, trace_worker};
+pub use trace::{TracedOp, WorkerId, trace_worker};
 pub use verify::{
     DataCheckRegister, DataCheckSource, DataFlaw, VerifyFinding, VerifyOptions, VerifyReport,
     can_check_data, read_back, verify, verify_engine, verify_export,

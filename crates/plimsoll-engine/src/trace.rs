@@ -55,19 +55,6 @@ pub struct TracedOp {
 /// Whose operations are traced, from 0: the group, and the worker or thread in it.
 pub type WorkerId = (u32, u32);
 
-/// The operations of the first worker of a group: [`trace_worker`].
-///
-/// # Errors
-/// As [`trace_worker`].
-pub fn trace_ops(
-    workload: &Workload,
-    group: u32,
-    seed: Seed,
-    count: usize,
-) -> Result<Vec<TracedOp>, EngineError> {
-    trace_worker(workload, (group, 0), seed, count)
-}
-
 /// The first `count` operations of one worker (or thread) of a workload; of a series, of each phase
 /// that has such a one, with the seeds that its phases get from `seed` when it is played.
 ///
@@ -407,7 +394,7 @@ mod tests {
                 phase("delete", &[FileOp::Delete], true),
             ],
         });
-        let traced = trace_ops(&series, 0, Seed(1), 100).unwrap();
+        let traced = trace_worker(&series, (0, 0), Seed(1), 100).unwrap();
         let short = |op: &TracedOp| format!("{} {} {} {}", op.phase, op.kind, op.file, op.len);
         let lines: Vec<String> = traced.iter().map(short).collect();
         assert_eq!(lines.len(), 4 * (3 + 1 + 1), "{lines:?}");
@@ -435,7 +422,7 @@ mod tests {
             classic: None,
             phases: vec![huge_files],
         });
-        let traced = trace_ops(&series, 0, Seed(1), 4).unwrap();
+        let traced = trace_worker(&series, (0, 0), Seed(1), 4).unwrap();
         let bytes: Vec<u64> = traced.iter().map(|op| op.len).collect();
         assert_eq!(bytes, [0, huge, huge, 0]);
     }
@@ -455,7 +442,7 @@ mod tests {
     }
 
     fn lines(workload: &Workload, group: u32, count: usize) -> Vec<String> {
-        let traced = trace_ops(workload, group, Seed(1), count).unwrap();
+        let traced = trace_worker(workload, (group, 0), Seed(1), count).unwrap();
         let line = |op: &TracedOp| format!("{} {} {} {}", op.kind, op.file, op.offset, op.len);
         traced.iter().map(line).collect()
     }
@@ -523,7 +510,7 @@ mod tests {
                 phase("delete", &[FileOp::Delete], true),
             ],
         });
-        let traced = trace_ops(&series, 0, Seed(1), 100).unwrap();
+        let traced = trace_worker(&series, (0, 0), Seed(1), 100).unwrap();
         let of = |phase| traced.iter().filter(|op| op.phase == phase).count();
         assert_eq!([of(0), of(1), of(2)], [8, 6, 4]);
     }
@@ -546,7 +533,7 @@ mod tests {
             (&empty, 0, "does not fit"),
             (&programs, 0, "'programs'"),
         ] {
-            let error = trace_ops(workload, group, Seed(1), 1).unwrap_err();
+            let error = trace_worker(workload, (group, 0), Seed(1), 1).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
         }
     }

@@ -105,12 +105,6 @@ impl HistoryDatabase {
         }
     }
 
-    /// Where it is, without a password.
-    #[must_use]
-    pub fn address(&self) -> &HistoryAddress {
-        &self.address
-    }
-
     pub(crate) fn is_file(&self) -> bool {
         self.address.file().is_some()
     }

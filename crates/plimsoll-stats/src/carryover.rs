@@ -57,20 +57,19 @@ pub fn balanced_orders(arms: usize, blocks: usize, seed: Seed) -> Vec<Vec<usize>
     orders
 }
 
-/// How often each arm follows each other one, `[before][after]`.
-#[must_use]
-pub fn followers(orders: &[Vec<usize>], arms: usize) -> Vec<Vec<u32>> {
-    let mut counts = vec![vec![0; arms]; arms];
-    for pair in orders.iter().flat_map(|order| order.windows(2)) {
-        counts[pair[0]][pair[1]] += 1;
-    }
-    counts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// How often each arm follows each other one, `[before][after]`.
+    fn followers(orders: &[Vec<usize>], arms: usize) -> Vec<Vec<u32>> {
+        let mut counts = vec![vec![0; arms]; arms];
+        for pair in orders.iter().flat_map(|order| order.windows(2)) {
+            counts[pair[0]][pair[1]] += 1;
+        }
+        counts
+    }
 
     #[test]
     fn squares_are_those_of_the_books() {

@@ -52,21 +52,6 @@ pub enum StoppingReason {
     BudgetSpent,
 }
 
-impl StoppingReason {
-    /// As people read it.
-    #[must_use]
-    pub fn sentence(self) -> &'static str {
-        match self {
-            StoppingReason::Planned => "all planned blocks are done",
-            StoppingReason::PrecisionReached => {
-                "the blocks that the noise of the first ones asked for are done"
-            }
-            StoppingReason::VerdictReached => "every system has a verdict",
-            StoppingReason::BudgetSpent => "the budget allows no more blocks",
-        }
-    }
-}
-
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppingStep {

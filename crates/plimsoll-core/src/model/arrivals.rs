@@ -113,14 +113,6 @@ impl ModelArrivals {
         }
     }
 
-    /// How long the play lasts.
-    #[must_use]
-    pub fn length(&self) -> Nanos {
-        self.cells
-            .iter()
-            .fold(Nanos(0), |sum, cell| sum + cell.length)
-    }
-
     /// Largest transfer this play can ask for, for sizing buffers.
     #[must_use]
     pub fn len_max(&self) -> u32 {

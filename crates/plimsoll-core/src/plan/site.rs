@@ -48,12 +48,6 @@ pub struct StackSpec {
 }
 
 impl StackSpec {
-    /// The layer of this name, if it is there.
-    #[must_use]
-    pub fn layer(&self, name: &str) -> Option<&StackPart> {
-        self.layers.iter().find(|part| part.name == name)
-    }
-
     /// A name of it for files and directories; see [`file_name_of`].
     #[must_use]
     pub fn file_name(&self) -> String {

@@ -68,8 +68,6 @@ pub struct SimPartInfo {
     pub name: &'static str,
     /// Whether it stands before a device, and is none itself.
     pub is_layer: bool,
-    /// Its description, in a few words.
-    pub about: &'static str,
     /// Its settings.
     pub settings: &'static [SettingDefinition],
     /// Values that a search tries.
@@ -130,7 +128,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "queue",
         is_layer: false,
-        about: "servers before which requests wait, first in, first out",
         settings: &[
             setting(
                 "service",
@@ -168,7 +165,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "flash",
         is_layer: false,
-        about: "units by address, each reading or programming a page at a time",
         settings: &[
             setting(
                 "units",
@@ -218,7 +214,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "disk",
         is_layer: false,
-        about: "an arm over turning platters",
         settings: &[
             setting("rpm", SettingUnit::Count, "7200", "turns per minute"),
             setting("seek", SettingUnit::Time, "800us", "to the next track"),
@@ -237,7 +232,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "stripe",
         is_layer: true,
-        about: "several, chunk by chunk",
         settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
         levels: &[
             levels("disks", &[level("8"), level("4")]),
@@ -248,7 +242,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "mirror",
         is_layer: true,
-        about: "several with the same on each",
         settings: &[setting("disks", SettingUnit::Count, "2", "members")],
         levels: &[levels("disks", &[level("3"), level("2")])],
         make: |settings| array(settings, SimArrayLayout::Mirror, 2),
@@ -256,7 +249,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "raid5",
         is_layer: true,
-        about: "several, chunk by chunk, with parity",
         settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
         levels: &[
             levels("disks", &[level("8"), level("4")]),
@@ -267,7 +259,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "cache",
         is_layer: true,
-        about: "keeps writes and what was read last",
         settings: &[
             setting("size", SettingUnit::Size(1), "256M", "bytes"),
             setting(
@@ -286,7 +277,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "network",
         is_layer: true,
-        about: "a line each way",
         settings: &[
             setting("rtt", SettingUnit::Time, "200us", "there and back"),
             setting(
@@ -305,7 +295,6 @@ static PARTS: [SimPartInfo; 9] = [
     SimPartInfo {
         name: "throttle",
         is_layer: true,
-        about: "a limit on operations and bytes",
         settings: &[
             setting(
                 "iops",

@@ -186,18 +186,6 @@ impl StackConfig {
         let found = self.layers.iter().find(|(layer, _)| layer.name() == name);
         found.map(|(_, settings)| settings)
     }
-
-    /// Every setting with its value, for the record: `size`-like names of the base plain, those of
-    /// a layer behind its name and a dot.
-    #[must_use]
-    pub fn resolved(&self) -> Vec<(String, String)> {
-        let mut all = self.settings.resolved();
-        for (layer, settings) in &self.layers {
-            let named = |(name, value)| (format!("{}.{name}", layer.name()), value);
-            all.extend(settings.resolved().into_iter().map(named));
-        }
-        all
-    }
 }
 
 /// The layers of a stack as they are written.

@@ -136,11 +136,6 @@ impl TimeBudget {
         }
     }
 
-    /// How long it is.
-    pub fn length(&self) -> Nanos {
-        self.time
-    }
-
     fn is_over(&self) -> bool {
         self.left() == Nanos(0)
     }

@@ -19,7 +19,7 @@ impl Trace {
     }
 
     fn seeded(words: &str, worker: u32, count: usize, seed: Seed) -> Self {
-        let workload = plimsoll_classics::parse(words).unwrap();
+        let workload = plimsoll_classics::parse_on(words, None).unwrap();
         let ops = trace_worker(&workload, (0, worker), seed, count).unwrap();
         let Workload::Series(series) = workload else {
             panic!("{words}: a series");

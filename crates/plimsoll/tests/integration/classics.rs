@@ -18,7 +18,7 @@ static GO: AtomicBool = AtomicBool::new(false);
 /// Plays the words in a fresh directory: the phases, and the text where there is one.
 fn play(words: &str) -> (Vec<PhaseResult>, Option<String>) {
     let directory = tempfile::tempdir().unwrap();
-    let workload = plimsoll_classics::parse(words).unwrap();
+    let workload = plimsoll_classics::parse_on(words, None).unwrap();
     let place = OpenTarget::in_directory(directory.path(), 0).unwrap();
     let mut prepared = prepare(place, &workload, None, Seed(1), EngineChoice::Auto, &GO).unwrap();
     let options = RunOptions {

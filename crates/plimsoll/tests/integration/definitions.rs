@@ -3,11 +3,11 @@
 
 use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
-use plimsoll_engine::{TracedOp, trace_ops};
+use plimsoll_engine::{TracedOp, trace_worker};
 
 fn trace(workload: &str, group: u32, count: usize) -> Vec<TracedOp> {
-    let workload = plimsoll_classics::parse(workload).unwrap();
-    trace_ops(&workload, group, Seed(1), count).unwrap()
+    let workload = plimsoll_classics::parse_on(workload, None).unwrap();
+    trace_worker(&workload, (group, 0), Seed(1), count).unwrap()
 }
 
 /// Names of the kinds, runs of the same as `kind*count`.
@@ -150,13 +150,13 @@ fn mdtest_goes_over_its_share_phase_by_phase() {
 #[test]
 fn small_files_of_bonnie_are_gone_over_once() {
     let Ok(plimsoll_core::workload::Workload::Series(mut series)) =
-        plimsoll_classics::parse("bonnie++,s=0,n=1:2000:1000:2,r=0")
+        plimsoll_classics::parse_on("bonnie++,s=0,n=1:2000:1000:2,r=0", None)
     else {
         panic!("bonnie++ is a series")
     };
     series.phases.retain(|phase| phase.name.starts_with("seq_"));
     let workload = plimsoll_core::workload::Workload::Series(series);
-    let traced = trace_ops(&workload, 0, Seed(1), 10_000).unwrap();
+    let traced = trace_worker(&workload, (0, 0), Seed(1), 10_000).unwrap();
     let of = |phase, kind| {
         let found = traced
             .iter()
