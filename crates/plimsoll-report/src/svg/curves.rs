@@ -55,20 +55,8 @@ fn axes(curves: &PercentileChart, bottom: f64) -> (AxisScale, AxisScale, f64) {
         .map(|(_, ns)| *ns)
         .chain(bands().map(|(_, low, _)| *low));
     let low = lowest.map(|ns| ns.max(1.0)).fold(top / 2.0, f64::min);
-    let x = AxisScale {
-        from: 0.0,
-        to: widest,
-        start: LEFT,
-        end: RIGHT,
-        log: false,
-    };
-    let y = AxisScale {
-        from: low / 1.15,
-        to: top * 1.15,
-        start: bottom,
-        end: TOP,
-        log: true,
-    };
+    let x = AxisScale::new([0.0, widest], [LEFT, RIGHT], false);
+    let y = AxisScale::new([low / 1.15, top * 1.15], [bottom, TOP], true);
     (x, y, widest)
 }
 

@@ -36,13 +36,11 @@ fn draw_panel(canvas: &mut Canvas, (dots, panel): (&DotChart, &DotPanel), left: 
     let arms = &dots.arms;
     let all = panel.values.iter().flatten().map(|(_, v)| *v);
     let max = all.fold(0.0, f64::max);
-    let scale = AxisScale {
-        from: 0.0,
-        to: if max > 0.0 { max * 1.04 } else { 1.0 },
-        start: left + 8.0,
-        end: left + width - NUMBER,
-        log: false,
-    };
+    let scale = AxisScale::new(
+        [0.0, if max > 0.0 { max * 1.04 } else { 1.0 }],
+        [left + 8.0, left + width - NUMBER],
+        false,
+    );
     let bottom = TOP + ROW * arms.len() as f64;
     let (ticks, unit) = linear_ticks(scale.to, panel.quantity, 3.0);
     for (value, label) in ticks {

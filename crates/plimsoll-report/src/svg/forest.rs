@@ -47,13 +47,7 @@ fn axis(forest: &ForestChart) -> AxisScale {
         to = to.max(ratio.high.min(estimate * 3.0));
     }
     let room = (to / from).powf(0.04);
-    AxisScale {
-        from: from / room,
-        to: to * room,
-        start: LEFT,
-        end: RIGHT,
-        log: true,
-    }
+    AxisScale::new([from / room, to * room], [LEFT, RIGHT], true)
 }
 
 fn draw_group(

@@ -45,13 +45,14 @@ pub(super) fn draw(chart: &HeatMapChart) -> Canvas {
 }
 
 fn scale(chart: &HeatMapChart, top: f64) -> AxisScale {
-    AxisScale {
-        from: chart.edges_ns.first().copied().unwrap_or(1.0),
-        to: chart.edges_ns.last().copied().unwrap_or(2.0),
-        start: top + HEIGHT,
-        end: top,
-        log: true,
-    }
+    AxisScale::new(
+        [
+            chart.edges_ns.first().copied().unwrap_or(1.0),
+            chart.edges_ns.last().copied().unwrap_or(2.0),
+        ],
+        [top + HEIGHT, top],
+        true,
+    )
 }
 
 fn draw_panel(
@@ -88,13 +89,7 @@ fn draw_panel(
     canvas.end_series();
     let bottom = top + HEIGHT;
     canvas.line((left, bottom), (left + width, bottom), "axis");
-    let x = AxisScale {
-        from: 0.0,
-        to: chart.length_s,
-        start: left,
-        end: left + width,
-        log: false,
-    };
+    let x = AxisScale::new([0.0, chart.length_s], [left, left + width], false);
     for (value, label) in linear_ticks(chart.length_s, ChartQuantity::Number, 4.0).0 {
         let anchor = match value {
             first if first <= 0.0 => Anchor::Start,

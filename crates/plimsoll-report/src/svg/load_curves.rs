@@ -52,20 +52,12 @@ fn axes(chart: &LoadCurveChart, bottom: f64) -> (AxisScale, AxisScale) {
         (to / 2.0, to.max(1.0) * 2.0)
     };
     (
-        AxisScale {
-            from: from / 1.1,
-            to: to * 1.1,
-            start: LEFT,
-            end: RIGHT,
-            log: true,
-        },
-        AxisScale {
-            from: if is_log { low / 1.3 } else { 0.0 },
-            to: high * 1.3,
-            start: bottom,
-            end: TOP,
-            log: is_log,
-        },
+        AxisScale::new([from / 1.1, to * 1.1], [LEFT, RIGHT], true),
+        AxisScale::new(
+            [if is_log { low / 1.3 } else { 0.0 }, high * 1.3],
+            [bottom, TOP],
+            is_log,
+        ),
     )
 }
 

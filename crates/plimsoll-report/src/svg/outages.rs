@@ -23,13 +23,11 @@ const KEYS: [(&str, &str); 4] = [
 pub(super) fn draw(chart: &OutageChart) -> Canvas {
     let mut canvas = Canvas::new();
     let bottom = TOP + ROW * chart.rows.len() as f64;
-    let x = AxisScale {
-        from: 0.0,
-        to: (chart.length_s * 1.02).max(1e-3),
-        start: LEFT,
-        end: RIGHT,
-        log: false,
-    };
+    let x = AxisScale::new(
+        [0.0, (chart.length_s * 1.02).max(1e-3)],
+        [LEFT, RIGHT],
+        false,
+    );
     key(&mut canvas);
     let (ticks, unit) = linear_ticks(x.to * 1e9, ChartQuantity::Duration, 6.0);
     for (value, label) in ticks {

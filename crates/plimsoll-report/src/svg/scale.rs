@@ -16,6 +16,18 @@ pub(super) struct AxisScale {
 }
 
 impl AxisScale {
+    /// An axis with these values at its ends, which lie at these places.
+    pub(super) fn new(values: [f64; 2], places: [f64; 2], log: bool) -> AxisScale {
+        let ([from, to], [start, end]) = (values, places);
+        AxisScale {
+            from,
+            to,
+            start,
+            end,
+            log,
+        }
+    }
+
     /// Position of a value, held within the axis.
     pub(super) fn at(&self, value: f64) -> f64 {
         let (from, to, value) = if self.log {

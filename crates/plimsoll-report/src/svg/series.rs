@@ -79,13 +79,7 @@ fn axes(series: &TimeSeriesChart) -> (Axes, &'static str) {
 
 /// The ticks whose labels do not touch, lowest first.
 fn thinned(ticks: Vec<(f64, String)>, from: f64, to: f64, log: bool) -> Vec<(f64, String)> {
-    let scale = AxisScale {
-        from,
-        to,
-        start: 0.0,
-        end: HEIGHT,
-        log,
-    };
+    let scale = AxisScale::new([from, to], [0.0, HEIGHT], log);
     let mut last = f64::NEG_INFINITY;
     let apart = |(value, _): &(f64, String)| {
         let clear = scale.at(*value) - last >= 15.0;
@@ -98,13 +92,7 @@ fn thinned(ticks: Vec<(f64, String)>, from: f64, to: f64, log: bool) -> Vec<(f64
 }
 
 fn y_scale(series: &TimeSeriesChart, axes: &Axes, top: f64) -> AxisScale {
-    AxisScale {
-        from: axes.from,
-        to: axes.to,
-        start: top + HEIGHT,
-        end: top,
-        log: series.log,
-    }
+    AxisScale::new([axes.from, axes.to], [top + HEIGHT, top], series.log)
 }
 
 fn draw_panel(
@@ -116,13 +104,7 @@ fn draw_panel(
 ) {
     let class = ink_class(&panel.ink);
     let y = y_scale(series, axes, top);
-    let x = AxisScale {
-        from: 0.0,
-        to: axes.seconds,
-        start: left,
-        end: left + width,
-        log: false,
-    };
+    let x = AxisScale::new([0.0, axes.seconds], [left, left + width], false);
     canvas.begin_series(&panel.ink.label());
     let title = fit(&panel.ink.label(), width);
     canvas.text(

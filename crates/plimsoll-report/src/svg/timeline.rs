@@ -23,13 +23,7 @@ const DAY_S: f64 = 86_400.0;
 
 pub(super) fn draw(timeline: &TimelineChart) -> Canvas {
     let mut canvas = Canvas::new();
-    let x = AxisScale {
-        from: 0.0,
-        to: timeline.length_s.max(1e-9),
-        start: LEFT,
-        end: WIDTH,
-        log: false,
-    };
+    let x = AxisScale::new([0.0, timeline.length_s.max(1e-9)], [LEFT, WIDTH], false);
     let marks = if timeline.marks.is_empty() {
         0.0
     } else {
@@ -75,13 +69,11 @@ fn draw_panel(
         .iter()
         .flat_map(|l| l.steps.iter().chain(&l.peaks));
     let max = all.map(|(_, _, value)| *value).fold(0.0, f64::max);
-    let y = AxisScale {
-        from: 0.0,
-        to: if max > 0.0 { max * 1.05 } else { 1.0 },
-        start: top + HEIGHT,
-        end: top,
-        log: false,
-    };
+    let y = AxisScale::new(
+        [0.0, if max > 0.0 { max * 1.05 } else { 1.0 }],
+        [top + HEIGHT, top],
+        false,
+    );
     let (ticks, unit) = linear_ticks(y.to, panel.quantity, 3.0);
     for (value, label) in ticks {
         canvas.line((LEFT, y.at(value)), (WIDTH, y.at(value)), "grid");

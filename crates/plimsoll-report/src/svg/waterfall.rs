@@ -30,13 +30,11 @@ fn draw_panel(canvas: &mut Canvas, panel: &WaterfallPanel, top: f64) -> f64 {
     let highest = values.fold(0.0, f64::max);
     // Ends that noise throws far beyond every value would leave no room for these.
     let max = ends.fold(highest, f64::max).min(highest * 1.5);
-    let scale = AxisScale {
-        from: 0.0,
-        to: if max > 0.0 { max * 1.04 } else { 1.0 },
-        start: LEFT,
-        end: RIGHT,
-        log: false,
-    };
+    let scale = AxisScale::new(
+        [0.0, if max > 0.0 { max * 1.04 } else { 1.0 }],
+        [LEFT, RIGHT],
+        false,
+    );
     let (ticks, unit) = linear_ticks(scale.to, panel.quantity, 5.0);
     for (value, label) in ticks {
         let x = scale.at(value);
