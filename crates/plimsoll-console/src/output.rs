@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files that a command writes where its user says: refused before the work is done that is to go into them.
 
-use crate::failure::CliError;
+use crate::failure::{CliError, CliExitCode};
+use std::fmt::Display;
 use std::path::Path;
+
+/// A function for `map_err`: the file could not be written.
+pub fn not_written<E: Display>(path: &Path) -> impl Fn(E) -> CliError + use<E> {
+    let path = path.display().to_string();
+    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
+}
 
 /// Refuses a file that cannot be written, or is not to be.
 pub fn check_output(path: &Path, force: bool) -> Result<(), CliError> {

@@ -144,6 +144,13 @@ fn bounded(value: f64, places: usize) -> String {
     }
 }
 
+/// The text with a capital at its front.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
 /// `5 blocks`, `1 block`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };

@@ -117,7 +117,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut all: Vec<ReportFinding> = own.map(|(cause, all)| finding(view, cause, &all)).collect();
     let shared = shared(view).into_iter();
     all.extend(shared.map(|(cause, all)| {
-        let (name, trials) = (capital(cause.name()), shared_trials(view, &all));
+        let (name, trials) = (words::capital(cause.name()), shared_trials(view, &all));
         ReportFinding {
             text: format!("{name} in {trials}: {NO_DIFFERENCE}"),
             ..finding(view, cause, &all)
@@ -141,12 +141,6 @@ fn shared_trials(view: &ResultsView<'_>, all: &[OfSystem<'_>]) -> String {
 
 /// Remark on a cause that all systems share.
 const NO_DIFFERENCE: &str = "not the reason for a difference";
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
-}
 
 /// Those of the client: what was measured is then not the storage alone.
 pub(super) fn of_client(view: &ResultsView<'_>) -> Vec<ReportFinding> {

@@ -62,7 +62,7 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
     let mut detail = format!("{interval}; {blocks}; {floor}");
     if !row.reason.is_empty() {
         detail.push_str(". ");
-        detail.push_str(&capital(&row.reason));
+        detail.push_str(&words::capital(&row.reason));
         detail.push('.');
     }
     let tails = tails(view, row);
@@ -180,7 +180,7 @@ fn phase_measured(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportF
         text: format!("{} on {}: {}", pool.ink.name, entry.label, parts.join(", ")),
         detail: format!(
             "{}; one system, so no verdict.",
-            capital(&words::count(pool.trials.len(), "block"))
+            words::capital(&words::count(pool.trials.len(), "block"))
         ),
     })
 }
@@ -208,7 +208,7 @@ fn measured(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
         text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
         detail: format!(
             "Mean response time {response}. {}; one system, so no verdict.",
-            capital(&words::count(pool.trials.len(), "block")),
+            words::capital(&words::count(pool.trials.len(), "block")),
         ),
     })
 }
@@ -376,11 +376,4 @@ fn notes(view: &ResultsView<'_>) -> Vec<String> {
         ));
     }
     notes
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
 }

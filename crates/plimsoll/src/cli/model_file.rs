@@ -3,6 +3,7 @@
 
 use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::output::not_written;
 use plimsoll_console::terminal;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::WorkloadModel;
@@ -23,19 +24,19 @@ pub(super) fn write(path: &Path, model: &mut WorkloadModel) -> Result<(), CliErr
             .to_string_lossy()
             .into_owned();
         let written = begun(&file, packed.bytes().unwrap_or_default());
-        let fault = fault(&file);
+        let fault = not_written(&file);
         beside = Some((written.map_err(&fault)?, fault));
     }
-    let written = begun(path, text_of(model).as_bytes()).map_err(fault(path))?;
+    let written = begun(path, text_of(model).as_bytes()).map_err(not_written(path))?;
     if let Some((beside, fault)) = beside {
         beside.finish().map_err(fault)?;
     }
-    written.finish().map_err(fault(path))
+    written.finish().map_err(not_written(path))
 }
 
 /// Writes a model to the file that it was read from; its packed requests stay as they are.
 pub(super) fn write_again(path: &Path, model: &WorkloadModel) -> Result<(), CliError> {
-    write_result(path, text_of(model)).map_err(fault(path))
+    write_result(path, text_of(model)).map_err(not_written(path))
 }
 
 fn text_of(model: &WorkloadModel) -> String {
@@ -53,11 +54,6 @@ fn begun(path: &Path, bytes: &[u8]) -> std::io::Result<ResultFile> {
     file.write_all(bytes)?;
     file.settle()?;
     Ok(file)
-}
-
-fn fault(path: &Path) -> impl Fn(std::io::Error) -> CliError + use<> {
-    let path = path.display().to_string();
-    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
 }
 
 /// The end of a command that wrote a model: with the code of its gates, and those it missed.

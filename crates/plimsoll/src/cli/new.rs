@@ -5,6 +5,7 @@
 mod tests;
 
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::output::not_written;
 use plimsoll_console::terminal;
 use plimsoll_core::text::printable;
 use std::io;
@@ -155,7 +156,7 @@ pub(super) fn main(args: &NewArgs) -> CliResult {
     let folder = file.parent().unwrap_or(Path::new("")).join(SCHEMAS);
     let schema = folder.join(format!("{}.schema.json", kind.name()));
     write_schema(&folder, &schema, kind.schema())?;
-    plimsoll_archive::write_result(&file, text).map_err(failed(&file))?;
+    plimsoll_archive::write_result(&file, text).map_err(not_written(&file))?;
     let try_it = kind.try_it(&file);
     if args.json {
         terminal::print_json(&serde_json::json!({ "file": file, "schema": schema, "try": try_it }));
@@ -192,7 +193,7 @@ fn name_of(file: &Path) -> String {
 
 /// Writes the schema, also over one of another version of this program, and over nothing else.
 fn write_schema(folder: &Path, file: &Path, text: &str) -> Result<(), CliError> {
-    plimsoll_archive::make_directory(folder).map_err(failed(folder))?;
+    plimsoll_archive::make_directory(folder).map_err(not_written(folder))?;
     let is_foreign = match std::fs::read_to_string(file) {
         Ok(found) if found == text => return Ok(()),
         Ok(found) => !found.contains("\"$id\": \"urn:plimsoll:"),
@@ -205,10 +206,5 @@ fn write_schema(folder: &Path, file: &Path, text: &str) -> Result<(), CliError> 
         );
         return Err(CliError::usage(text).hint("move it away"));
     }
-    plimsoll_archive::write_result(file, text).map_err(failed(file))
-}
-
-fn failed<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> CliError {
-    let path = path.display().to_string();
-    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
+    plimsoll_archive::write_result(file, text).map_err(not_written(file))
 }

@@ -4,7 +4,8 @@
 use super::ExperimentSourceFiles;
 use crate::cli::repro::ReproArgs;
 use plimsoll_agent::run_id;
-use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_console::failure::CliError;
+use plimsoll_console::output::not_written;
 use plimsoll_core::experiment::ExperimentProfile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -150,14 +151,9 @@ fn make(path: &Path, mark: &Value) -> Result<(), CliError> {
 /// Writes a file, and makes the directories that it is in.
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
     make_directory(path.parent().unwrap_or(Path::new("")))?;
-    plimsoll_archive::write_result(path, text).map_err(fault(path))
+    plimsoll_archive::write_result(path, text).map_err(not_written(path))
 }
 
 fn make_directory(path: &Path) -> Result<(), CliError> {
-    plimsoll_archive::make_directory(path).map_err(fault(path))
-}
-
-fn fault(path: &Path) -> impl Fn(std::io::Error) -> CliError + use<> {
-    let path = path.display().to_string();
-    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
+    plimsoll_archive::make_directory(path).map_err(not_written(path))
 }
