@@ -126,7 +126,7 @@ impl ProgramRunner<'_> {
             let wall = match command.output {
                 // The time between boots is not theirs.
                 CommandOutputFormat::Boots => boot::length(&phases),
-                _ => Nanos(nanos(timed.wall)),
+                _ => Nanos::from(timed.wall),
             };
             played.wall = played.wall + wall;
             let of_command = |note: String| match commands.phases.len() {
@@ -267,10 +267,6 @@ fn cache() -> PathBuf {
         .join("plimsoll")
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn unreadable(why: impl std::fmt::Display) -> CliError {
     CliError::sentence(CliExitCode::Failed, why)
 }
@@ -295,7 +291,7 @@ fn phases(
     if command.output == CommandOutputFormat::Boots {
         return boot::read(&timed.output).map_err(unreadable);
     }
-    let wall = Nanos(nanos(timed.wall));
+    let wall = Nanos::from(timed.wall);
     let mut stats = OpStats::default();
     let (metric, value) = match command.moves {
         None => (ComparisonMetric::WallTime, wall.0 as f64),
@@ -323,8 +319,8 @@ fn phases(
         value,
         wall,
         stats,
-        user_cpu_ns: nanos(timed.user),
-        system_cpu_ns: nanos(timed.system),
+        user_cpu_ns: Nanos::from(timed.user).0,
+        system_cpu_ns: Nanos::from(timed.system).0,
         workers: Vec::new(),
     };
     Ok((vec![phase], Vec::new()))

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, Sub};
+use std::time::Duration;
 
 use crate::num::{round_u64, to_usize};
 
@@ -37,6 +38,13 @@ impl Nanos {
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl From<Duration> for Nanos {
+    /// Times of more than 584 years become that.
+    fn from(length: Duration) -> Nanos {
+        Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

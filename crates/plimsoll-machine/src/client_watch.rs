@@ -104,9 +104,9 @@ impl PeerEchoes {
             let quarter = peer.loaded.len() / 4;
             PeerRoundTrips {
                 peer: peer.path.peer().into(),
-                idle: peer.idle.map(nanos),
+                idle: peer.idle.map(Nanos::from),
                 bytes_per_s: peer.bytes_per_s,
-                loaded: peer.loaded.get(quarter).copied().map(nanos),
+                loaded: peer.loaded.get(quarter).copied().map(Nanos::from),
                 sent: peer.sent,
                 answered: peer.answered,
             }
@@ -169,7 +169,7 @@ pub fn watch_client(
             break;
         }
     }
-    let mut used = fold.end(nanos(clock.now().saturating_sub(began)));
+    let mut used = fold.end(Nanos::from(clock.now().saturating_sub(began)));
     used.peers = peers.end();
     Some(used)
 }
@@ -337,10 +337,6 @@ fn disks(first: &MachineCounters, last: &MachineCounters, looks: &mut DiskLooks)
         (disk.pauses, disk.by_depth) = looks.end(&disk.disk);
     }
     all
-}
-
-fn nanos(length: Duration) -> Nanos {
-    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

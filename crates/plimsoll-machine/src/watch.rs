@@ -132,7 +132,7 @@ pub fn watch(
             break;
         }
     }
-    let length = nanos(before.saturating_sub(began));
+    let length = Nanos::from(before.saturating_sub(began));
     let is_target = |one: &ServerWatchState| one.kind == WatchedKind::Target;
     let targets = watched.iter().filter(|one| is_target(one)).count();
     let is_kept = |one: &&ServerWatchState| {
@@ -173,7 +173,7 @@ fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
     let others_work = servers.any(|(_, &bytes)| bytes >= STILL_BYTES);
     for (one, moved) in watched.iter_mut().zip(moved) {
         if is_server(one) && others_work && moved < STILL_BYTES {
-            one.still = one.still + nanos(passed);
+            one.still = one.still + Nanos::from(passed);
         }
     }
 }
@@ -254,10 +254,6 @@ impl ServerWatchState {
             },
         }
     }
-}
-
-fn nanos(length: Duration) -> Nanos {
-    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

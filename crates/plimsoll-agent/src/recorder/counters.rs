@@ -50,7 +50,7 @@ impl CounterCaptureOptions {
         // Whoever sets the clock meanwhile would tear a hole, or have times come twice.
         let (started, slept) = (clock.now(), asleep());
         let elapsed = || {
-            let awake = nanos(clock.now().saturating_sub(started));
+            let awake = Nanos::from(clock.now().saturating_sub(started));
             awake + asleep().since(slept)
         };
         let cpu_before = thread_cpu();
@@ -65,11 +65,11 @@ impl CounterCaptureOptions {
             if !wait_until(due, clock, stop) {
                 break;
             }
-            let late = nanos(clock.now().saturating_sub(due));
+            let late = Nanos::from(clock.now().saturating_sub(due));
             tally.late_max = tally.late_max.max(late);
             let found = layers.found(counted()?, &self.disks);
             let at_unix_ns = origin_unix_ns + elapsed().0;
-            tally.length = nanos(clock.now().saturating_sub(began));
+            tally.length = Nanos::from(clock.now().saturating_sub(began));
             tally.cpu = thread_cpu().since(cpu_before);
             if taker.has_room() && last_unix_ns.is_none_or(|last| at_unix_ns > last) {
                 tally.samples += 1;
@@ -113,10 +113,6 @@ fn clock_was_set(expected: Nanos, found: Nanos) -> Option<String> {
             units::clock_duration(by)
         )
     })
-}
-
-fn nanos(length: Duration) -> Nanos {
-    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

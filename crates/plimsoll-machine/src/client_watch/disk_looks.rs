@@ -8,7 +8,6 @@ use std::time::Duration;
 use plimsoll_core::evidence::{DiskAtDepth, DiskPauses};
 use plimsoll_core::units::Nanos;
 
-use super::nanos;
 use crate::host::counters::DeviceCounters;
 
 /// Classes of depth; the last one has no upper end.
@@ -80,7 +79,7 @@ impl SeenDisk {
     }
 
     fn end_pause(&mut self) {
-        let length = nanos(self.still);
+        let length = Nanos::from(self.still);
         if length >= DiskPauses::LEAST {
             self.pauses.count += 1;
             self.pauses.time = self.pauses.time + length;
