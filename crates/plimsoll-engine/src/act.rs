@@ -274,11 +274,9 @@ impl PhaseRun<'_> {
                 self.play(role, stage, desk, shared, || shared.gate.wait())
             }
             OpenTarget::Nop => {
-                let mut engine =
-                    UringEngine::nop(self.depth(role)).map_err(|source| EngineError::Io {
-                        doing: "set up io_uring for requests that do nothing".into(),
-                        source,
-                    })?;
+                let mut engine = UringEngine::nop(self.depth(role)).map_err(EngineError::doing(
+                    "set up io_uring for requests that do nothing",
+                ))?;
                 let stage = WorkerSetup {
                     name: engine.describe(),
                     engine: &mut engine,

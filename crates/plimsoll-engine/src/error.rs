@@ -118,6 +118,15 @@ impl EngineError {
         ))
     }
 
+    /// A function for `map_err` that says what was being done.
+    pub(crate) fn doing(doing: impl Into<String>) -> impl Fn(io::Error) -> EngineError {
+        let doing = doing.into();
+        move |source| EngineError::Io {
+            doing: doing.clone(),
+            source,
+        }
+    }
+
     /// An [`EngineError::Io`] about `path`.
     pub fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> EngineError {
         EngineError::Io {

@@ -82,10 +82,11 @@ impl ThreadPoolEngine {
                 help(&inbox, &outbox, &mut target);
             };
             let thread = std::thread::Builder::new().name("plimsoll-io".into());
-            threads.push(thread.spawn(work).map_err(|source| EngineError::Io {
-                doing: "start a helper thread".into(),
-                source,
-            })?);
+            threads.push(
+                thread
+                    .spawn(work)
+                    .map_err(EngineError::doing("start a helper thread"))?,
+            );
         }
         Ok(ThreadPoolEngine {
             target,

@@ -51,10 +51,8 @@ pub struct NfsExportDir {
 impl NfsExportDir {
     /// Mounts the export.
     pub(crate) fn mount(address: &NfsAddress, directory: &Path) -> Result<Self, EngineError> {
-        let share = NfsMount::mount(address).map_err(|source| EngineError::Io {
-            doing: format!("mount {address}"),
-            source,
-        })?;
+        let share =
+            NfsMount::mount(address).map_err(EngineError::doing(format!("mount {address}")))?;
         Ok(NfsExportDir {
             share: Arc::new(share),
             directory: directory.into(),
@@ -68,11 +66,8 @@ impl NfsExportDir {
 
     /// A connection for names below the directory.
     pub(crate) fn names(&self) -> Result<NfsNameClient, EngineError> {
-        let fault = |source| EngineError::Io {
-            doing: format!("connect to {}", self.share.address()),
-            source,
-        };
-        let mut session = self.share.session().map_err(fault)?;
+        let fault = EngineError::doing(format!("connect to {}", self.share.address()));
+        let mut session = self.share.session().map_err(&fault)?;
         let root = session.walk(&self.directory);
         let (root, _) =
             root.map_err(|e| EngineError::at("find the directory", &self.directory, e))?;
@@ -128,10 +123,10 @@ impl NfsExportDir {
             seed,
             NfsTimeouts::USUAL,
         );
-        let pipe = pipe.map_err(|source| EngineError::Io {
-            doing: format!("connect to {}", self.share.address()),
-            source,
-        })?;
+        let pipe = pipe.map_err(EngineError::doing(format!(
+            "connect to {}",
+            self.share.address()
+        )))?;
         let mut name = pipe.describe();
         if slots < depth {
             let mib = POOL_BYTES_MAX >> 20;

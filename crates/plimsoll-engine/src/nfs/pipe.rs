@@ -602,10 +602,10 @@ impl NfsEngine {
             _ if now < self.not_before => time.min(self.not_before.since(now)),
             Some(line) if self.flying > 0 || line.has_unsent() => {
                 let waited = line.wait(Duration::from_nanos(time.0));
-                return waited.map_err(|source| EngineError::Io {
-                    doing: format!("wait for {}", self.share.address()),
-                    source,
-                });
+                return waited.map_err(EngineError::doing(format!(
+                    "wait for {}",
+                    self.share.address()
+                )));
             }
             _ if self.held.is_empty() => time,
             _ => Nanos(0),

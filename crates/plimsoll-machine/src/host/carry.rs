@@ -73,11 +73,8 @@ impl CarrierProcess {
         secrets: &BTreeMap<String, String>,
     ) -> Result<CarrierProcess, HostError> {
         let shown = order.run.join(" ");
-        let failed = |source| HostError::Io {
-            what: format!("run '{shown}'"),
-            source,
-        };
-        let words = command::memory_file().map_err(failed)?;
+        let failed = HostError::doing(format!("run '{shown}'"));
+        let words = command::memory_file().map_err(&failed)?;
         let ready = HostCommand {
             program: agent.into(),
             args: vec![WORD.into()],
@@ -86,11 +83,11 @@ impl CarrierProcess {
             mark: CARRIER_MARK,
             shown: shown.clone(),
         };
-        let mut keeper = ready.spawn_fed(&words, &words).map_err(failed)?;
+        let mut keeper = ready.spawn_fed(&words, &words).map_err(&failed)?;
         let mut held = keeper.stdin.take().expect("it was started with a pipe");
         let mut line = serde_json::to_vec(order).expect("an order is plain data");
         line.push(b'\n');
-        held.write_all(&line).map_err(failed)?;
+        held.write_all(&line).map_err(&failed)?;
         Ok(CarrierProcess {
             keeper,
             held: Some(held),
@@ -134,12 +131,9 @@ pub fn ask(
     limit: Duration,
 ) -> Result<String, HostError> {
     let shown = words.join(" ");
-    let failed = |source| HostError::Io {
-        what: format!("run '{shown}'"),
-        source,
-    };
+    let failed = HostError::doing(format!("run '{shown}'"));
     let (program, args) = resolved(search, words)?;
-    let mut errors = command::memory_file().map_err(failed)?;
+    let mut errors = command::memory_file().map_err(&failed)?;
     let ready = HostCommand {
         program,
         args,
@@ -149,12 +143,12 @@ pub fn ask(
         shown: shown.clone(),
     };
     let clock = SystemClock::new();
-    let mut output = command::memory_file().map_err(failed)?;
-    let mut child = ready.spawn_fed(&output, &errors).map_err(failed)?;
+    let mut output = command::memory_file().map_err(&failed)?;
+    let mut child = ready.spawn_fed(&output, &errors).map_err(&failed)?;
     let mut to = child.stdin.take().expect("it was started with a pipe");
     let fed = to.write_all(input.as_bytes());
     drop(to);
-    let status = command::wait(&mut child, limit, &clock).map_err(failed)?;
+    let status = command::wait(&mut child, limit, &clock).map_err(&failed)?;
     let Some(status) = status else {
         command::end_group(&mut child, &clock);
         return Err(HostError::TimedOut {
@@ -170,13 +164,13 @@ pub fn ask(
             output: command::last_lines(&mut errors),
         });
     }
-    fed.map_err(failed)?;
+    fed.map_err(&failed)?;
     let mut text = String::new();
-    io::Seek::rewind(&mut output).map_err(failed)?;
+    io::Seek::rewind(&mut output).map_err(&failed)?;
     output
         .take(command::OUTPUT_MAX)
         .read_to_string(&mut text)
-        .map_err(failed)?;
+        .map_err(&failed)?;
     Ok(text)
 }
 
@@ -220,12 +214,9 @@ fn start_all(search: &SearchPath, order: &CarryOrder) -> Result<Vec<Child>, Host
         return Ok(Vec::new());
     }
     let shown = order.run.join(" ");
-    let failed = |source| HostError::Io {
-        what: format!("run '{shown}'"),
-        source,
-    };
+    let failed = HostError::doing(format!("run '{shown}'"));
     let (program, args) = resolved(search, &order.run)?;
-    let words = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+    let words = io::stderr().as_fd().try_clone_to_owned().map_err(&failed)?;
     let words = File::from(words);
     let mut children = Vec::new();
     for number in 0..order.copies.max(1) {

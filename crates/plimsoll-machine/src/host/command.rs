@@ -173,22 +173,19 @@ impl HostCommand<'_> {
         limit: Duration,
         clock: &dyn HostTimeSource,
     ) -> Result<String, HostError> {
-        let failed = |source| HostError::Io {
-            what: format!("run '{}'", self.shown),
-            source,
-        };
-        let mut output = memory_file().map_err(failed)?;
+        let failed = HostError::doing(format!("run '{}'", self.shown));
+        let mut output = memory_file().map_err(&failed)?;
         let mut command = self.command(&self.program);
         command
             .args(&self.args)
             // Its own group: Ctrl-C at the terminal must not end it halfway.
             .process_group(0)
-            .stdout(output.try_clone().map_err(failed)?)
-            .stderr(output.try_clone().map_err(failed)?);
-        let mut child = command.spawn().map_err(failed)?;
+            .stdout(output.try_clone().map_err(&failed)?)
+            .stderr(output.try_clone().map_err(&failed)?);
+        let mut child = command.spawn().map_err(&failed)?;
         let status =
-            wait_watching(&mut child, limit, clock, || is_loud([&output])).map_err(failed)?;
-        let is_loud = is_loud([&output]).map_err(failed)?;
+            wait_watching(&mut child, limit, clock, || is_loud([&output])).map_err(&failed)?;
+        let is_loud = is_loud([&output]).map_err(&failed)?;
         let Some(status) = status.filter(|_| !is_loud) else {
             end_group(&mut child, clock);
             if is_loud {
@@ -244,10 +241,7 @@ impl HostCommand<'_> {
             true => spawn_flusher(&mut command),
             false => command.spawn(),
         };
-        spawned.map_err(|source| HostError::Io {
-            what: format!("start '{}'", self.shown),
-            source,
-        })
+        spawned.map_err(HostError::doing(format!("start '{}'", self.shown)))
     }
 }
 

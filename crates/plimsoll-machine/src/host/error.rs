@@ -97,6 +97,15 @@ impl HostError {
         let wrap = HostError::io(verb, path);
         move |errno| wrap(errno.into())
     }
+
+    /// A function for `map_err` that says what was being done.
+    pub fn doing(what: impl Into<String>) -> impl Fn(io::Error) -> HostError {
+        let what = what.into();
+        move |source| HostError::Io {
+            what: what.clone(),
+            source,
+        }
+    }
 }
 
 /// The remedy for a missing program, or a missing module of one.

@@ -118,12 +118,9 @@ pub fn export(address: &str) -> Result<TargetFacts, HostError> {
     let wanted: NfsAddress = address
         .parse()
         .map_err(|error| HostError::State(format!("could not {error}")))?;
-    let io = |source| HostError::Io {
-        what: format!("use target '{address}'"),
-        source,
-    };
-    let share = NfsMount::mount(&wanted).map_err(io)?;
-    let room = share.room().map_err(io)?;
+    let io = HostError::doing(format!("use target '{address}'"));
+    let share = NfsMount::mount(&wanted).map_err(&io)?;
+    let room = share.room().map_err(&io)?;
     let limits = share.limits();
     let writes = if wanted.sync { "sync" } else { "async" };
     Ok(TargetFacts {

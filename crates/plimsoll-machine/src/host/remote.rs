@@ -85,15 +85,12 @@ impl<'a> HostNfsParentDir<'a> {
         let wanted: NfsAddress = address
             .parse()
             .map_err(|error| HostError::State(format!("could not {error}")))?;
-        let io = |source| HostError::Io {
-            what: format!("mount {address}"),
-            source,
-        };
-        let share = NfsMount::mount(&wanted).map_err(io)?;
+        let io = HostError::doing(format!("mount {address}"));
+        let share = NfsMount::mount(&wanted).map_err(&io)?;
         Ok(HostNfsParentDir {
             address,
             name,
-            session: share.session().map_err(io)?,
+            session: share.session().map_err(&io)?,
             root: share.root(),
         })
     }

@@ -71,10 +71,7 @@ impl LocalHost {
         } else {
             self.search.require(name)?
         };
-        let failed = |source| HostError::Io {
-            what: format!("run '{shown}'"),
-            source,
-        };
+        let failed = HostError::doing(format!("run '{shown}'"));
         let ready = HostCommand {
             program: path,
             args: args.to_vec(),
@@ -84,20 +81,20 @@ impl LocalHost {
             shown: shown.clone(),
         };
         let (mut output, mut errors) = (
-            command::memory_file().map_err(failed)?,
-            command::memory_file().map_err(failed)?,
+            command::memory_file().map_err(&failed)?,
+            command::memory_file().map_err(&failed)?,
         );
         let began = self.clock.now();
         let mut child = ready
             .spawn_in(job.directory, &output, &errors)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let ended = self.await_end(&child, job.limit, [&output, &errors], stop);
         let wall = self.clock.now().saturating_sub(began);
         let (user, system) = cpu_of(child.id()).unwrap_or_default();
         if !matches!(ended, Ok(HostExitKind::Itself)) {
             self.end(&mut child);
         }
-        let status = child.wait().map_err(failed)?;
+        let status = child.wait().map_err(&failed)?;
         match ended.map_err(|errno| failed(errno.into()))? {
             HostExitKind::Stopped => return Ok(None),
             HostExitKind::Late => {
@@ -125,7 +122,7 @@ impl LocalHost {
                 output: words,
             });
         }
-        let output = text_of(&mut output).map_err(failed)?;
+        let output = text_of(&mut output).map_err(&failed)?;
         Ok(Some(HostTimedResult {
             output,
             wall,

@@ -104,11 +104,8 @@ impl AgentConnection {
         };
         let mut args = args.to_vec();
         args.push("sh".into());
-        let failed = |source| HostError::Io {
-            what: format!("run '{}'", prefix.join(" ")),
-            source,
-        };
-        let errors = command::memory_file().map_err(failed)?;
+        let failed = HostError::doing(format!("run '{}'", prefix.join(" ")));
+        let errors = command::memory_file().map_err(&failed)?;
         let ready = HostCommand {
             program: path,
             args,
@@ -117,7 +114,7 @@ impl AgentConnection {
             mark: CONNECTION_MARK,
             shown: prefix.join(" "),
         };
-        let mut child = ready.spawn_piped(&errors).map_err(failed)?;
+        let mut child = ready.spawn_piped(&errors).map_err(&failed)?;
         let output = child.stdout.take().expect("it was started with pipes");
         let input = child.stdin.take().expect("it was started with pipes");
         let stream: Box<dyn AgentStream> = Box::new(AgentPipes {

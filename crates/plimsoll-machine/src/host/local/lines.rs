@@ -86,12 +86,9 @@ impl LocalHost {
     ) -> Result<HostLineEnd, HostError> {
         let ready = self.prepared(job.journal, job.command, job.mark)?;
         let shown = &ready.shown;
-        let failed = |source| HostError::Io {
-            what: format!("run '{shown}'"),
-            source,
-        };
-        let mut errors = command::memory_file().map_err(failed)?;
-        let mut child = ready.spawn_piped(&errors).map_err(failed)?;
+        let failed = HostError::doing(format!("run '{shown}'"));
+        let mut errors = command::memory_file().map_err(&failed)?;
+        let mut child = ready.spawn_piped(&errors).map_err(&failed)?;
         drop(child.stdin.take());
         let mut output = child.stdout.take();
         let mut line = HeardLine::default();
@@ -100,7 +97,7 @@ impl LocalHost {
             None => Ok(None),
         };
         let ended = match &heard {
-            Ok(None) => command::wait(&mut child, END_LIMIT, &*self.clock).map_err(failed)?,
+            Ok(None) => command::wait(&mut child, END_LIMIT, &*self.clock).map_err(&failed)?,
             _ => None,
         };
         // Also after an orderly end: what it left behind is not to go on.
@@ -116,7 +113,7 @@ impl LocalHost {
             line.is_of_the_end = !matches!(heard, Ok(None));
             let _ = line.take(&rest, job.line_max, hear);
         }
-        Ok(match (heard.map_err(failed)?, ended) {
+        Ok(match (heard.map_err(&failed)?, ended) {
             (Some(end), _) => end,
             (None, Some(status)) if status.success() => HostLineEnd::Done,
             (None, ended) => HostLineEnd::Failed {

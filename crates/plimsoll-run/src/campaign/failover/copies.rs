@@ -204,10 +204,9 @@ impl ScpCopier {
 
     /// One copy, synced, and its number; none when it was stopped before.
     fn copy(&self, to: &Path, stop: &AtomicBool) -> Result<Option<u64>, HostError> {
-        let number = self.stamp().map_err(|source| HostError::Io {
-            what: "number the next copy".into(),
-            source,
-        })?;
+        let number = self
+            .stamp()
+            .map_err(HostError::doing("number the next copy"))?;
         let to = to.to_string_lossy();
         let target = format!("witness:{to}");
         let words = [
@@ -224,10 +223,7 @@ impl ScpCopier {
             return Ok(None);
         }
         let synced = File::open(&*to).and_then(|file| file.sync_all());
-        synced.map_err(|source| HostError::Io {
-            what: format!("sync {to}"),
-            source,
-        })?;
+        synced.map_err(HostError::doing(format!("sync {to}")))?;
         Ok(Some(number))
     }
 
