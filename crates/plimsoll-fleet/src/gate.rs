@@ -44,8 +44,6 @@ pub struct FleetMember {
     pub name: String,
     /// Which of the hosts it is.
     pub rank: u32,
-    /// The name that its machine has, as it says.
-    pub host: String,
     /// Where it connected from.
     pub from: IpAddr,
     /// Where it works.
@@ -283,7 +281,6 @@ impl FleetGate {
         Some(FleetMember {
             name,
             rank,
-            host: text::printable(&hello.host),
             from: peer.from.ip(),
             dir: hello.dir,
             stream: peer.stream,
