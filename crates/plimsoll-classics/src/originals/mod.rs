@@ -84,29 +84,28 @@ pub fn workload(
     }
     let name = format!("{prefix}:{}", rest.trim());
     let made = match prefix {
-        "fio" => fio_commands(&words, job),
-        "filebench" => filebench_commands(&words, job),
-        "bonnie++" => bonnie(&words)
-            .map(|argv| alone(argv, CommandOutputFormat::Bonnie))
-            .map_err(OriginalFault::from),
-        "iozone" => iozone(words)
-            .map(|argv| alone(argv, CommandOutputFormat::Iozone))
-            .map_err(OriginalFault::from),
-        "cmd" => Ok(alone(shell(rest), CommandOutputFormat::Time)),
-        "size" => Ok(alone(shell(rest), CommandOutputFormat::Size)),
+        "fio" => fio_commands(&words, job, &wrong)?,
+        "filebench" => filebench_commands(&words, job, &wrong)?,
+        "bonnie++" => {
+            let argv = bonnie(&words).map_err(wrong)?;
+            alone(argv, CommandOutputFormat::Bonnie)
+        }
+        "iozone" => {
+            let argv = iozone(words).map_err(wrong)?;
+            alone(argv, CommandOutputFormat::Iozone)
+        }
+        "cmd" => alone(shell(rest), CommandOutputFormat::Time),
+        "size" => alone(shell(rest), CommandOutputFormat::Size),
         _ => {
             let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();
-            Err(format!("expected one of {}", known.join(", ")).into())
+            return Err(wrong(&format!("expected one of {}", known.join(", "))));
         }
     };
     let OriginalCommands {
         prepare,
         argv,
         output,
-    } = made.map_err(|fault| match fault {
-        OriginalFault::Words(reason) => wrong(&reason),
-        OriginalFault::Job(error) => error,
-    })?;
+    } = made;
     Ok(Workload::Commands(CommandWorkload {
         name,
         prepare: prepare.into_iter().collect(),
@@ -114,24 +113,6 @@ pub fn workload(
         finish: Vec::new(),
         data_bytes: 0,
     }))
-}
-
-/// Fault of an original program: in its words, or in a line of its job.
-enum OriginalFault {
-    Words(String),
-    Job(ClassicsError),
-}
-
-impl From<String> for OriginalFault {
-    fn from(reason: String) -> Self {
-        OriginalFault::Words(reason)
-    }
-}
-
-impl From<ClassicsError> for OriginalFault {
-    fn from(error: ClassicsError) -> Self {
-        OriginalFault::Job(error)
-    }
 }
 
 /// The commands of an original program.
@@ -194,7 +175,8 @@ fn on_job(text: String, program: &[&str], output: CommandOutputFormat) -> Origin
 fn fio_commands(
     words: &[String],
     job: Option<JobTrust<'_>>,
-) -> Result<OriginalCommands, OriginalFault> {
+    wrong: &dyn Fn(&str) -> ClassicsError,
+) -> Result<OriginalCommands, ClassicsError> {
     let output = CommandOutputFormat::Fio;
     let set_here = [
         "--directory",
@@ -207,10 +189,10 @@ fn fio_commands(
     let name_of = |word: &'_ String| word.split('=').next().unwrap_or_default().to_owned();
     let mut names = words.iter().map(name_of);
     if let Some(name) = names.find(|name| set_here.contains(&name.as_str())) {
-        return Err(format!("{name} is set by plimsoll; take it out").into());
+        return Err(wrong(&format!("{name} is set by plimsoll; take it out")));
     }
     match job {
-        None => Err("it names no job file".to_owned().into()),
+        None => Err(wrong("it names no job file")),
         Some(JobTrust::Trusted) => {
             let own = ["fio", "--directory={dir}", "--output-format=json+"].map(String::from);
             let rest = words.iter().map(|word| match word.starts_with('-') {
@@ -225,9 +207,9 @@ fn fio_commands(
                 .cloned()
                 .partition(|word| word.starts_with('-'));
             if files.len() > 1 {
-                return Err("it names more than one job file; run them one by one"
-                    .to_owned()
-                    .into());
+                return Err(wrong(
+                    "it names more than one job file; run them one by one",
+                ));
             }
             let directory = format!("--directory={TARGET}");
             let program = ["fio", &directory, "--output-format=json+", SANDBOX_JOB];
@@ -236,14 +218,14 @@ fn fio_commands(
     }
 }
 
-fn bonnie(words: &[String]) -> Result<Vec<String>, String> {
+fn bonnie(words: &[String]) -> Result<Vec<String>, &'static str> {
     let mut argv = ["bonnie++", "-d", "{dir}", "-q"].map(String::from).to_vec();
     for word in words {
         if word.starts_with("-d") {
-            return Err("-d is the target, which is given on the command line of plimsoll".into());
+            return Err("-d is the target, which is given on the command line of plimsoll");
         }
         if word.starts_with("-x") {
-            return Err("-x repeats inside a trial; repeat with --blocks instead".into());
+            return Err("-x repeats inside a trial; repeat with --blocks instead");
         }
     }
     // As root it refuses to run without a user.
@@ -254,15 +236,13 @@ fn bonnie(words: &[String]) -> Result<Vec<String>, String> {
     Ok(argv)
 }
 
-fn iozone(words: Vec<String>) -> Result<Vec<String>, String> {
+fn iozone(words: Vec<String>) -> Result<Vec<String>, &'static str> {
     let throughput = ["-t", "-l", "-u"];
     if !words
         .iter()
         .any(|word| throughput.iter().any(|option| word.starts_with(option)))
     {
-        return Err(
-            "only its throughput report is read: add -t and the number of processes".into(),
-        );
+        return Err("only its throughput report is read: add -t and the number of processes");
     }
     Ok(std::iter::once("iozone".to_owned()).chain(words).collect())
 }
@@ -273,7 +253,8 @@ const FILEBENCH: [&str; 4] = ["setarch", "-R", "filebench", "-f"];
 fn filebench_commands(
     words: &[String],
     job: Option<JobTrust<'_>>,
-) -> Result<OriginalCommands, OriginalFault> {
+    wrong: &dyn Fn(&str) -> ClassicsError,
+) -> Result<OriginalCommands, ClassicsError> {
     let output = CommandOutputFormat::Filebench;
     match (words, job) {
         ([file], Some(JobTrust::Trusted)) => Ok(OriginalCommands {
@@ -293,7 +274,7 @@ fn filebench_commands(
                 output,
             ))
         }
-        _ => Err("filebench takes one workload file".to_owned().into()),
+        _ => Err(wrong("filebench takes one workload file")),
     }
 }
 
