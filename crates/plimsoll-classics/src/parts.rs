@@ -7,8 +7,12 @@ use plimsoll_core::event::{OpStats, PhaseResult, WorkerResult};
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoWorkload};
-use plimsoll_core::workload::files::FileLoop;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoRegion, BlockIoWorkload,
+};
+use plimsoll_core::workload::files::{
+    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopSelection, FileSet,
+};
 use plimsoll_core::workload::series::{ClassicProgram, PhaseSpec, PhaseWorkload};
 use plimsoll_core::workload::{PhaseSeries, Workload};
 
@@ -49,6 +53,41 @@ pub(crate) fn file_phase(name: &str, files: FileLoop) -> PhaseSpec {
         PhaseWorkload::Files(files),
         ComparisonMetric::OpsPerSecond,
     )
+}
+
+/// Threads that each repeat these operations.
+pub(crate) fn threads_that(name: &str, threads: u32, ops: Vec<FileLoopOp>) -> FileLoopGroup {
+    FileLoopGroup {
+        name: name.into(),
+        threads,
+        ops,
+        direct: false,
+        sync: false,
+    }
+}
+
+/// A loop over files that any thread may take, without a limit of its rate.
+pub(crate) fn looped(name: &str, sets: Vec<FileSet>, groups: Vec<FileLoopGroup>) -> FileLoop {
+    FileLoop {
+        name: name.into(),
+        sets,
+        groups,
+        over: FileLoopSelection::Rotor,
+        events_per_s: None,
+        sync_at_end: false,
+        without_file: FileLoopNoFilePolicy::Fail,
+    }
+}
+
+/// One file that all workers of a group share.
+pub(crate) fn shared_file(name: &str, bytes: u64, made: BlockIoFileCreation) -> BlockIoExtent {
+    BlockIoExtent {
+        file: name.into(),
+        shared: true,
+        bytes,
+        region: BlockIoRegion::Whole,
+        made,
+    }
 }
 
 fn phase(name: &str, body: PhaseWorkload, metric: ComparisonMetric) -> PhaseSpec {

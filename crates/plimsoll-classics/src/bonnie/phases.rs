@@ -6,17 +6,17 @@ use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
-    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
+    BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
+    BlockIoStopCondition,
 };
 use plimsoll_core::workload::files::{
-    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileLoopSelection,
-    FileNameScheme, FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
+    FileLoop, FileLoopOp, FileLoopOrder, FileLoopSelection, FileNameScheme, FileOp, FileSet,
+    FileSizeDistribution, FileTreeLayout,
 };
 use plimsoll_core::workload::series::PhaseSpec;
 
 use super::{BonnieOptions, MIB, NAME};
-use crate::parts::{block_phase, file_phase, series};
+use crate::parts::{block_phase, file_phase, looped, series, shared_file, threads_that};
 use plimsoll_core::settings::SettingValues;
 
 /// One in so many seeks changes the chunk and writes it back.
@@ -47,13 +47,13 @@ pub(super) fn build(shape: &BonnieOptions, settings: &SettingValues) -> Workload
 fn large_file(shape: &BonnieOptions) -> Vec<PhaseSpec> {
     let bytes = shape.byte_mib * MIB;
     let putc = BlockIoGroup {
-        extent: extent(bytes, BlockIoFileCreation::During),
+        extent: shared_file("bonnie", bytes, BlockIoFileCreation::During),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 1)],
         direct: false,
         ..sequential(shape)
     };
     let put_block = BlockIoGroup {
-        extent: extent(shape.size_mib * MIB, BlockIoFileCreation::During),
+        extent: shared_file("bonnie", shape.size_mib * MIB, BlockIoFileCreation::During),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, shape.chunk_bytes)],
         ..sequential(shape)
     };
@@ -93,22 +93,12 @@ fn counted(mut phase: PhaseSpec) -> PhaseSpec {
 fn sequential(shape: &BonnieOptions) -> BlockIoGroup {
     BlockIoGroup {
         name: "bonnie".into(),
-        extent: extent(shape.size_mib * MIB, BlockIoFileCreation::Earlier),
+        extent: shared_file("bonnie", shape.size_mib * MIB, BlockIoFileCreation::Earlier),
         offsets: OffsetPattern::Sequential,
         finish: vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close],
         direct: shape.direct,
         work: BlockIoStopCondition::Pass,
         ..BlockIoGroup::default()
-    }
-}
-
-fn extent(bytes: u64, made: BlockIoFileCreation) -> BlockIoExtent {
-    BlockIoExtent {
-        file: "bonnie".into(),
-        shared: true,
-        bytes,
-        region: BlockIoRegion::Whole,
-        made,
     }
 }
 
@@ -173,21 +163,11 @@ fn small_files(
                 sizes(shape),
             )
         };
-        let group = FileLoopGroup {
-            name: "bonnie".into(),
-            threads: 1,
-            ops: ops.into_iter().map(FileLoopOp::from).collect(),
-            direct: false,
-            sync: false,
-        };
+        let ops = ops.into_iter().map(FileLoopOp::from).collect();
         let files = FileLoop {
-            name: name.clone(),
-            sets: vec![set],
-            groups: vec![group],
             over: FileLoopSelection::Each(order),
-            events_per_s: None,
             sync_at_end,
-            without_file: FileLoopNoFilePolicy::Fail,
+            ..looped(&name, vec![set], vec![threads_that("bonnie", 1, ops)])
         };
         file_phase(&name, files)
     };

@@ -5,13 +5,13 @@
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOpenMode, FileLoopSelection,
-    FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
+    FileLoop, FileLoopGroup, FileLoopOp, FileLoopOpenMode, FileOp, FileSet, FileSizeDistribution,
+    FileTreeLayout,
 };
 
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::setting;
+use crate::parts::{looped, setting, threads_that};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Shape of filebench's gamma distributions, of sizes and of trees, by default.
@@ -325,28 +325,6 @@ fn bigfileset(settings: &SettingValues, prealloc: f64) -> Result<FileSet, Classi
     set(settings, "bigfileset", entries, prealloc)
 }
 
-fn group(name: &str, threads: u32, ops: Vec<FileLoopOp>) -> FileLoopGroup {
-    FileLoopGroup {
-        name: name.into(),
-        threads,
-        ops,
-        direct: false,
-        sync: false,
-    }
-}
-
-fn file_loop(name: &str, sets: Vec<FileSet>, groups: Vec<FileLoopGroup>) -> FileLoop {
-    FileLoop {
-        name: name.into(),
-        sets,
-        groups,
-        over: FileLoopSelection::Rotor,
-        events_per_s: None,
-        sync_at_end: false,
-        without_file: FileLoopNoFilePolicy::Fail,
-    }
-}
-
 /// On the first set and open file 1, where all personalities have theirs.
 fn listed(ops: &[FileOp]) -> Vec<FileLoopOp> {
     ops.iter().map(|op| FileLoopOp::on(*op, 0, 1)).collect()
@@ -372,9 +350,9 @@ fn varmail(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         read,
         FileOp::Close,
     ]);
-    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let group = threads_that("filereaderthread", threads_of(settings, "nthreads")?, ops);
     let sets = vec![bigfileset(settings, 0.8)?];
-    Ok(Workload::Files(file_loop("varmail", sets, vec![group])))
+    Ok(Workload::Files(looped("varmail", sets, vec![group])))
 }
 
 fn webserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
@@ -390,13 +368,13 @@ fn webserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         opened: FileLoopOpenMode::Once,
         ..FileLoopOp::on(FileOp::AppendRandom { bytes }, 1, 2)
     });
-    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let group = threads_that("filereaderthread", threads_of(settings, "nthreads")?, ops);
     let pages = FileSet {
         read_only: true,
         ..bigfileset(settings, 1.0)?
     };
     let sets = vec![pages, set(settings, "logfiles", 1, 1.0)?];
-    Ok(Workload::Files(file_loop("webserver", sets, vec![group])))
+    Ok(Workload::Files(looped("webserver", sets, vec![group])))
 }
 
 fn fileserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
@@ -415,9 +393,9 @@ fn fileserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         FileOp::Delete,
         FileOp::Stat,
     ]);
-    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let group = threads_that("filereaderthread", threads_of(settings, "nthreads")?, ops);
     let sets = vec![bigfileset(settings, 0.8)?];
-    Ok(Workload::Files(file_loop("fileserver", sets, vec![group])))
+    Ok(Workload::Files(looped("fileserver", sets, vec![group])))
 }
 
 fn webproxy(settings: &SettingValues) -> Result<Workload, ClassicsError> {
@@ -436,7 +414,7 @@ fn webproxy(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     ];
     list.extend(read.repeat(5));
     list.push(FileOp::LimitOps);
-    let group = group(
+    let group = threads_that(
         "proxycache",
         threads_of(settings, "nthreads")?,
         listed(&list),
@@ -444,7 +422,7 @@ fn webproxy(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let sets = vec![bigfileset(settings, 0.8)?];
     Ok(Workload::Files(FileLoop {
         events_per_s: events(settings)?,
-        ..file_loop("webproxy", sets, vec![group])
+        ..looped("webproxy", sets, vec![group])
     }))
 }
 
@@ -462,10 +440,10 @@ fn random(settings: &SettingValues, name: &str, writes: bool) -> Result<Workload
     };
     let group = FileLoopGroup {
         direct: settings.flag("directio"),
-        ..group("rand-thread", threads_of(settings, "nthreads")?, vec![op])
+        ..threads_that("rand-thread", threads_of(settings, "nthreads")?, vec![op])
     };
     let file = FileSet::flat("largefile1", 1, file_bytes, FileSizeDistribution::Constant);
-    Ok(Workload::Files(file_loop(name, vec![file], vec![group])))
+    Ok(Workload::Files(looped(name, vec![file], vec![group])))
 }
 
 /// Signals to the writer of the log and to the writers of the tables.
@@ -526,7 +504,7 @@ fn oltp(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         // The log is written through the page cache and to the medium, as the tables are.
         direct: settings.flag("directio"),
         sync,
-        ..group(name, threads, ops)
+        ..threads_that(name, threads, ops)
     };
     let groups = vec![
         of("lgwr", 1, log, true),
@@ -550,7 +528,7 @@ fn oltp(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     ];
     Ok(Workload::Files(FileLoop {
         events_per_s: events(settings)?,
-        ..file_loop("oltp", sets, groups)
+        ..looped("oltp", sets, groups)
     }))
 }
 
@@ -585,8 +563,8 @@ fn videoserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let limit = FileOp::LimitBytes { bytes: LIMIT_BYTES };
     let readers = threads_of(settings, "nthreads")?;
     let groups = vec![
-        group("vidwriter", 1, writes.into()),
-        group("vidreaders", readers, vec![read, FileLoopOp::from(limit)]),
+        threads_that("vidwriter", 1, writes.into()),
+        threads_that("vidreaders", readers, vec![read, FileLoopOp::from(limit)]),
     ];
     let sets = vec![
         videos("activevids", active, 4.0, 1.0),
@@ -594,6 +572,6 @@ fn videoserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     ];
     Ok(Workload::Files(FileLoop {
         events_per_s: events(settings)?,
-        ..file_loop("videoserver", sets, groups)
+        ..looped("videoserver", sets, groups)
     }))
 }

@@ -22,10 +22,11 @@ use std::collections::BTreeMap;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::{Nanos, parse_size};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::{FileLoop, FileLoopNoFilePolicy, FileLoopSelection};
+use plimsoll_core::workload::files::{FileLoop, FileLoopNoFilePolicy};
 
 use super::notes;
 use crate::error::ClassicsError;
+use crate::parts::looped;
 use definitions::{ThreadText, WmlDefinition, WmlProcess, WmlProgram};
 use flowops::WmlFlowop;
 use tokens::{WmlToken, tokens};
@@ -411,14 +412,11 @@ impl Parser {
         if defined.threads.is_empty() {
             return Err(at(line, "the text defines no process with a thread".into()));
         }
+        let groups = flowops::groups(&defined.threads, &defined.sets)?;
         let files = FileLoop {
-            name: "filebench".into(),
-            groups: flowops::groups(&defined.threads, &defined.sets)?,
-            sets: defined.sets,
-            over: FileLoopSelection::Rotor,
             events_per_s: defined.events_per_s,
-            sync_at_end: false,
             without_file: self.without_file,
+            ..looped("filebench", defined.sets, groups)
         };
         self.notes.extend(defined.notes);
         self.notes.extend(notes::of_loop(&files));

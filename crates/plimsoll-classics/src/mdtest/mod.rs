@@ -10,14 +10,14 @@ pub(crate) use text::text;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileLoopSelection,
-    FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
+    FileLoop, FileLoopOp, FileLoopOrder, FileLoopSelection, FileOp, FileSet, FileSizeDistribution,
+    FileTreeLayout,
 };
 use plimsoll_core::workload::series::PhaseSpec;
 
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::{file_phase, series, setting};
+use crate::parts::{file_phase, looped, series, setting, threads_that};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 const THREADS_MAX: u32 = 1024;
@@ -128,21 +128,10 @@ fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> PhaseSpec {
         prealloc: if made_earlier { 1.0 } else { 0.0 },
         ..set.clone()
     };
-    let group = FileLoopGroup {
-        name: "tasks".into(),
-        threads,
-        ops: ops.into_iter().map(FileLoopOp::from).collect(),
-        direct: false,
-        sync: false,
-    };
+    let ops = ops.into_iter().map(FileLoopOp::from).collect();
     let files = FileLoop {
-        name: label.into(),
-        sets: vec![set],
-        groups: vec![group],
         over: FileLoopSelection::Each(FileLoopOrder::Numbered),
-        events_per_s: None,
-        sync_at_end: false,
-        without_file: FileLoopNoFilePolicy::Fail,
+        ..looped(label, vec![set], vec![threads_that("tasks", threads, ops)])
     };
     file_phase(label, files)
 }

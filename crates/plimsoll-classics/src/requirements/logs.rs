@@ -8,10 +8,10 @@ use plimsoll_core::workload::blocks::{
     BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
 };
 
-use super::{FDATASYNC_EACH, RequirementDefinition, RequirementSource, blocks, file, paced};
+use super::{FDATASYNC_EACH, RequirementDefinition, RequirementSource, blocks, paced};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::setting;
+use crate::parts::{setting, shared_file};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Most records a second.
@@ -111,7 +111,7 @@ fn etcd(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let per_s = f64::from(settings.count_within("iops", 1, RATE_MAX)?);
     let log = BlockIoGroup {
         name: "log".into(),
-        extent: file("wal", ETCD_LOG, BlockIoFileCreation::During),
+        extent: shared_file("wal", ETCD_LOG, BlockIoFileCreation::During),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Append, ETCD_RECORD)],
         offsets: OffsetPattern::Sequential,
         pace: paced(per_s),
@@ -121,7 +121,7 @@ fn etcd(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     };
     let backend = BlockIoGroup {
         name: "back end".into(),
-        extent: file("db", BACKEND_FILE, BlockIoFileCreation::Before),
+        extent: shared_file("db", BACKEND_FILE, BlockIoFileCreation::Before),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, BACKEND_BYTES)],
         pace: paced(BACKEND_PER_S),
         syncs: SyncPolicy {
@@ -139,7 +139,7 @@ fn postgres_wal(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let log = BlockIoGroup {
         name: "wal".into(),
         // Segments are filled with zeros before they are used, and used again: no commit allocates.
-        extent: file("wal", WAL_SEGMENT, BlockIoFileCreation::Before),
+        extent: shared_file("wal", WAL_SEGMENT, BlockIoFileCreation::Before),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, WAL_BLOCK)],
         offsets: OffsetPattern::Sequential,
         pace: paced(per_s),

@@ -14,8 +14,7 @@ use plimsoll_core::load_line::{LoadLineRequirement, LoadLineSlo, LoadLineSource}
 use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry,
-    BlockIoOpKind, BlockIoPacing, BlockIoRegion, BlockIoWorkload,
+    ArrivalProcess, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
 };
 
 use crate::error::ClassicsError;
@@ -157,15 +156,4 @@ fn positive(settings: &SettingValues, name: &str, most: f64) -> Result<f64, Clas
     }
     let reason = format!("expected a number above 0, at most {most}");
     Err(settings.wrong(name, settings.text(name), &reason))
-}
-
-/// One file that all workers of a group share.
-fn file(name: &str, bytes: u64, made: BlockIoFileCreation) -> BlockIoExtent {
-    BlockIoExtent {
-        file: name.into(),
-        shared: true,
-        bytes,
-        region: BlockIoRegion::Whole,
-        made,
-    }
 }

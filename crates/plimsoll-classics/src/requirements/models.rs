@@ -5,15 +5,13 @@
 use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoRegion,
+    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
 };
 
-use super::{
-    RequirementDefinition, RequirementSource, blocks, file, mixed, paced, poisson, positive,
-};
+use super::{RequirementDefinition, RequirementSource, blocks, mixed, paced, poisson, positive};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::setting;
+use crate::parts::{setting, shared_file};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Bytes of a checkpoint for each parameter: weights 2, two moments of 4, gradients 2.
@@ -154,11 +152,8 @@ fn checkpoint(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         workers: settings.count_within("writers", 1, WRITERS_MAX)?,
         depth: 4,
         extent: BlockIoExtent {
-            file: "checkpoint".into(),
             shared: false,
-            bytes: WRITER_FILE,
-            region: BlockIoRegion::Whole,
-            made: BlockIoFileCreation::Before,
+            ..shared_file("checkpoint", WRITER_FILE, BlockIoFileCreation::Before)
         },
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, CHECKPOINT_BLOCK)],
         offsets: OffsetPattern::Sequential,
@@ -176,7 +171,7 @@ fn kv_cache(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let cache = BlockIoGroup {
         name: "cache".into(),
         depth: CACHE_DEPTH,
-        extent: file("cache", bytes, BlockIoFileCreation::Before),
+        extent: shared_file("cache", bytes, BlockIoFileCreation::Before),
         mix: mixed(HITS, entry),
         pace: poisson(per_s),
         ..BlockIoGroup::default()

@@ -8,10 +8,10 @@ use plimsoll_core::workload::blocks::{
     BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
 };
 
-use super::{RequirementDefinition, RequirementSource, blocks, file, mixed, poisson, positive};
+use super::{RequirementDefinition, RequirementSource, blocks, mixed, poisson, positive};
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::setting;
+use crate::parts::{setting, shared_file};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Most machines, mailboxes, and operations a second of one.
@@ -153,7 +153,7 @@ fn vm_boot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let disks = BlockIoGroup {
         name: "disks".into(),
         depth: DEPTH,
-        extent: file("images", bytes, BlockIoFileCreation::Before),
+        extent: shared_file("images", bytes, BlockIoFileCreation::Before),
         mix: mixed(BOOT_READS, BOOT_BYTES),
         pace: poisson(machines * positive(settings, "iops", IOPS_EACH_MAX)?),
         ..BlockIoGroup::default()
@@ -168,14 +168,14 @@ fn mail(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let database = BlockIoGroup {
         name: "database".into(),
         depth: DEPTH,
-        extent: file("database", bytes, BlockIoFileCreation::Before),
+        extent: shared_file("database", bytes, BlockIoFileCreation::Before),
         mix: mixed(MAIL_READS, MAIL_PAGE),
         pace: poisson(per_s),
         ..BlockIoGroup::default()
     };
     let log = BlockIoGroup {
         name: "log".into(),
-        extent: file("log", MAIL_LOG, BlockIoFileCreation::During),
+        extent: shared_file("log", MAIL_LOG, BlockIoFileCreation::During),
         mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Append, MAIL_RECORD)],
         offsets: OffsetPattern::Sequential,
         pace: poisson(per_s * (1.0 - MAIL_READS)),

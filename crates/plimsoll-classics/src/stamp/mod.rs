@@ -7,14 +7,13 @@ use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    ArrivalProcess, BlockIoContent, BlockIoExtent, BlockIoFileCreation, BlockIoGroup,
-    BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoRegion, BlockIoStopCondition,
-    BlockIoWorkload,
+    ArrivalProcess, BlockIoContent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoPacing, BlockIoStopCondition, BlockIoWorkload,
 };
 
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
-use crate::parts::setting;
+use crate::parts::{setting, shared_file};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 const NAME: &str = "stamp";
@@ -57,13 +56,7 @@ fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         name: NAME.into(),
         // One at a time: the lines of the file are in the order of their instants.
         depth: 1,
-        extent: BlockIoExtent {
-            file: NAME.into(),
-            shared: true,
-            bytes: bytes * LINES,
-            region: BlockIoRegion::Whole,
-            made: BlockIoFileCreation::During,
-        },
+        extent: shared_file(NAME, bytes * LINES, BlockIoFileCreation::During),
         mix: vec![BlockIoMixEntry::of(
             BlockIoOpKind::Append,
             saturating_u32(bytes),
