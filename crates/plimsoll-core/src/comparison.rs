@@ -206,6 +206,28 @@ pub struct RatioEstimate {
     pub high: f64,
 }
 
+impl RatioEstimate {
+    /// The ratio of a logarithm and of the ends of its interval.
+    #[must_use]
+    pub fn of_logs(estimate: f64, low: f64, high: f64) -> RatioEstimate {
+        RatioEstimate {
+            estimate: estimate.exp(),
+            low: low.exp(),
+            high: high.exp(),
+        }
+    }
+
+    /// The same ratio with its sides changed.
+    #[must_use]
+    pub fn inverse(self) -> RatioEstimate {
+        RatioEstimate {
+            estimate: 1.0 / self.estimate,
+            low: 1.0 / self.high,
+            high: 1.0 / self.low,
+        }
+    }
+}
+
 /// Offered and served load of a system in an open loop, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -81,21 +81,12 @@ pub(crate) fn interval(ratio: &RatioEstimate) -> String {
     )
 }
 
-/// The other way round.
-pub(crate) fn inverse(ratio: &RatioEstimate) -> RatioEstimate {
-    RatioEstimate {
-        estimate: 1.0 / ratio.estimate,
-        low: 1.0 / ratio.high,
-        high: 1.0 / ratio.low,
-    }
-}
-
 /// How many times as good as the base an arm is, whatever the metric counts.
 pub(crate) fn times_as_good(row: &ArmComparison) -> Option<RatioEstimate> {
     let ratio = row.ratio.as_ref()?;
     Some(match row.metric.more_is_better() {
         true => *ratio,
-        false => inverse(ratio),
+        false => ratio.inverse(),
     })
 }
 
@@ -104,7 +95,7 @@ pub(crate) fn lead(row: &ArmComparison) -> Option<(&str, &str, RatioEstimate)> {
     let times = times_as_good(row)?;
     Some(match times.estimate >= 1.0 {
         true => (&row.arm, &row.base, times),
-        false => (&row.base, &row.arm, inverse(&times)),
+        false => (&row.base, &row.arm, times.inverse()),
     })
 }
 

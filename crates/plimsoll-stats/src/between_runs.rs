@@ -315,11 +315,7 @@ impl WelchContrast {
 
     fn ratio(&self, confidence: f64) -> RatioEstimate {
         let half = student::two_sided(confidence, self.freedom) * self.error;
-        RatioEstimate {
-            estimate: self.mean.exp(),
-            low: (self.mean - half).exp(),
-            high: (self.mean + half).exp(),
-        }
+        RatioEstimate::of_logs(self.mean, self.mean - half, self.mean + half)
     }
 
     /// How likely the difference is if the true one were this, two-sided.

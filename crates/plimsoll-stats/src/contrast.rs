@@ -113,11 +113,7 @@ impl ArmContrast {
     /// The ratio with its interval.
     #[must_use]
     pub fn ratio(&self) -> RatioEstimate {
-        RatioEstimate {
-            estimate: self.estimate.exp(),
-            low: self.interval.low.exp(),
-            high: self.interval.high.exp(),
-        }
+        RatioEstimate::of_logs(self.estimate, self.interval.low, self.interval.high)
     }
 }
 

@@ -48,11 +48,7 @@ impl PairedLogRatioStats {
     #[must_use]
     pub fn ratio(&self, confidence: f64) -> RatioEstimate {
         let half = self.half_width(confidence);
-        RatioEstimate {
-            estimate: self.mean.exp(),
-            low: (self.mean - half).exp(),
-            high: (self.mean + half).exp(),
-        }
+        RatioEstimate::of_logs(self.mean, self.mean - half, self.mean + half)
     }
 
     /// The largest |ln ratio| that the interval admits.

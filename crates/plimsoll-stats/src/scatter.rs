@@ -176,11 +176,7 @@ impl<'a> ScatterTest<'a> {
         // Not rejected upwards from the lower end on, nor downwards up to the upper one.
         let low = edge(|factor_ln| self.tails(factor_ln).above <= alpha / 2.0);
         let high = edge(|factor_ln| self.tails(factor_ln).below > alpha / 2.0);
-        RatioEstimate {
-            estimate: estimate.exp(),
-            low: low.min(estimate).exp(),
-            high: high.max(estimate).exp(),
-        }
+        RatioEstimate::of_logs(estimate, low.min(estimate), high.max(estimate))
     }
 }
 

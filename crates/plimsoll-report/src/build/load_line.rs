@@ -372,7 +372,7 @@ fn ratio_sentence(
 ) -> ReportFinding {
     let (more, less, times) = match ratio.ratio.estimate >= 1.0 {
         true => (arm, base, ratio.ratio),
-        false => (base, arm, words::inverse(&ratio.ratio)),
+        false => (base, arm, ratio.ratio.inverse()),
     };
     let (times, interval) = (words::estimate(&times), words::interval(&times));
     ReportFinding {

@@ -52,9 +52,5 @@ pub(super) fn estimate(
         squares / (range.len() as f64).powi(2)
     };
     let known = z * (own(&sides.before) + own(&sides.after)).sqrt();
-    RatioEstimate {
-        estimate: middle.exp(),
-        low: low.min(middle - known).exp(),
-        high: high.max(middle + known).exp(),
-    }
+    RatioEstimate::of_logs(middle, low.min(middle - known), high.max(middle + known))
 }

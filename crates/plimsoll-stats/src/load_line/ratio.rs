@@ -32,12 +32,9 @@ impl LoadLineRatio {
             return None;
         }
         let logs = LogRatio::of(&base.sustained, &other.sustained);
+        let (low, high) = (logs.middle - logs.below, logs.middle + logs.above);
         Some(LoadLineRatio {
-            ratio: RatioEstimate {
-                estimate: logs.middle.exp(),
-                low: (logs.middle - logs.below).exp(),
-                high: (logs.middle + logs.above).exp(),
-            },
+            ratio: RatioEstimate::of_logs(logs.middle, low, high),
             verdict: logs.verdict(policy),
         })
     }

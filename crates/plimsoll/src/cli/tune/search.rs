@@ -292,13 +292,9 @@ fn proof(choice: Option<usize>, target: &str, row: &ArmComparison, sign: f64) ->
 
 /// How much faster the arm is than its base.
 fn faster(ratio: RatioEstimate, sign: f64) -> RatioEstimate {
-    if sign > 0.0 {
-        return ratio;
-    }
-    RatioEstimate {
-        estimate: 1.0 / ratio.estimate,
-        low: 1.0 / ratio.high,
-        high: 1.0 / ratio.low,
+    match sign > 0.0 {
+        true => ratio,
+        false => ratio.inverse(),
     }
 }
 

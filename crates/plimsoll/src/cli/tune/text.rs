@@ -106,11 +106,7 @@ fn proof_of<'a>(report: &'a TuningReport<'_>, choice: usize) -> Option<&'a Tunin
 fn screened(report: &TuningReport<'_>, effect: &ScreeningEffect) -> RatioEstimate {
     let sign = sign(report.course.metric);
     let (one, other) = (sign * effect.interval.low, sign * effect.interval.high);
-    RatioEstimate {
-        estimate: (sign * effect.estimate).exp(),
-        low: one.min(other).exp(),
-        high: one.max(other).exp(),
-    }
+    RatioEstimate::of_logs(sign * effect.estimate, one.min(other), one.max(other))
 }
 
 /// All that proved better, in one target: that of the last proof of them.
