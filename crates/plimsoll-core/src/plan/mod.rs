@@ -333,6 +333,28 @@ pub enum PlanAction {
 }
 
 impl PlanAction {
+    /// Writes a file without a secret.
+    pub fn write_file(path: impl Into<String>, text: impl Into<String>) -> PlanAction {
+        PlanAction::WriteFile {
+            path: path.into(),
+            text: text.into(),
+            secret: None,
+        }
+    }
+
+    /// The check that a file system is mounted at a path, from one of these sources if there are any.
+    pub fn mount_is(
+        path: impl Into<String>,
+        file_system: impl Into<String>,
+        sources: Vec<PlanCommandArg>,
+    ) -> PlanAction {
+        PlanAction::MountIs {
+            path: path.into(),
+            file_system: file_system.into(),
+            sources,
+        }
+    }
+
     /// Path that this removes on the machine, if it removes one.
     #[must_use]
     pub fn removed_path(&self) -> Option<&str> {

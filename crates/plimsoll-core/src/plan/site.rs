@@ -206,6 +206,29 @@ pub struct StackServer {
     pub restore: Vec<(String, PlanAction)>,
 }
 
+impl StackServer {
+    /// One with the name of its node, which is asked by its marks alone and is not started again.
+    #[must_use]
+    pub fn on(node: &str, marks: Vec<String>) -> StackServer {
+        StackServer {
+            name: node.into(),
+            node: node.into(),
+            marks,
+            asked: None,
+            restore: Vec::new(),
+        }
+    }
+
+    /// The kernel of a node, which is no process, with what starts it again.
+    #[must_use]
+    pub fn kernel_of(node: &str, restore: Vec<(String, PlanAction)>) -> StackServer {
+        StackServer {
+            restore,
+            ..StackServer::on(node, Vec::new())
+        }
+    }
+}
+
 /// Query to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerQuery {

@@ -81,16 +81,10 @@ impl KernelDisk {
         let up = Self::tell(&dir, &["up", &name(order), &server.address], Some(device));
         let down = Self::tell(&dir, &["down", &name(order), &server.address], None);
         plan.step_on(on, "export the disk", up.clone(), Some(down));
+        let restore = vec![(on.into(), attach), (on.into(), up)];
         let made = StackOutputs {
             description: format!("{} on {}", order.settings().text("fs"), self.about),
-            servers: vec![StackServer {
-                name: on.into(),
-                node: on.into(),
-                // The server is the kernel, not a process.
-                marks: Vec::new(),
-                asked: None,
-                restore: vec![(on.into(), attach), (on.into(), up)],
-            }],
+            servers: vec![StackServer::kernel_of(on, restore)],
             ..StackOutputs::default()
         };
         Ok((plan, made))
@@ -128,11 +122,7 @@ impl KernelDisk {
     }
 
     fn add_script(&self, plan: &mut Plan, on: &str, dir: &str) {
-        let write = PlanAction::WriteFile {
-            path: format!("{dir}/{SCRIPT}"),
-            text: self.script.into(),
-            secret: None,
-        };
+        let write = PlanAction::write_file(format!("{dir}/{SCRIPT}"), self.script);
         // It goes with the directory.
         plan.step_on(on, "install the control script", write, None);
     }

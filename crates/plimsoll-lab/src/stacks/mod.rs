@@ -144,6 +144,17 @@ pub struct StackFootprint {
     pub place: StackPlacement,
 }
 
+impl StackFootprint {
+    /// Servers that are on this machine when nobody says where.
+    fn here(servers: u16, ports: u16) -> StackFootprint {
+        StackFootprint {
+            servers,
+            ports,
+            place: StackPlacement::Here,
+        }
+    }
+}
+
 /// The input of a recipe.
 #[derive(Debug, Clone)]
 pub struct StackPlanInput<'a> {
@@ -321,7 +332,9 @@ pub trait StackRecipe: fmt::Debug + Sync {
     }
 
     /// Requirements on the client before it can be planned.
-    fn needs(&self, choice: &StackConfig) -> StackRequirements;
+    fn needs(&self, _choice: &StackConfig) -> StackRequirements {
+        StackRequirements::default()
+    }
 
     /// Requirements on each server.
     fn server_needs(&self, _choice: &StackConfig) -> StackRequirements {

@@ -443,10 +443,7 @@ pub(super) fn begin(plan: &mut Plan, nodes: &[ExportedDisk<'_>], dir: &str) {
 pub(super) fn servers(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
     let server = |node: &ExportedDisk<'_>| StackServer {
         name: node.name(),
-        node: node.server.name.clone(),
-        marks: vec![node.server_mark()],
-        asked: None,
-        restore: Vec::new(),
+        ..StackServer::on(&node.server.name, vec![node.server_mark()])
     };
     nodes.iter().map(server).collect()
 }
@@ -462,10 +459,7 @@ pub(super) fn client_programs(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
 pub(super) fn client_program(name: &str, marks: impl IntoIterator<Item = String>) -> StackServer {
     StackServer {
         name: name.into(),
-        node: HERE.into(),
-        marks: marks.into_iter().collect(),
-        asked: None,
-        restore: Vec::new(),
+        ..StackServer::on(HERE, marks.into_iter().collect())
     }
 }
 

@@ -18,8 +18,8 @@ use plimsoll_core::plan::{
 use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
 use super::{
-    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements, node,
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlanInput, StackRecipe,
+    StackRequirements, node,
 };
 use file::limit_s;
 
@@ -60,11 +60,7 @@ impl StackRecipe for OwnStack {
 
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let definition = definition(choice)?;
-        Ok(StackFootprint {
-            servers: definition.nodes,
-            ports: definition.ports,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(definition.nodes, definition.ports))
     }
 
     fn needs(&self, _: &StackConfig) -> StackRequirements {
@@ -92,11 +88,7 @@ impl StackRecipe for OwnStack {
         if !file_system.is_empty() {
             let path = mount_dir.clone();
             let file_system = file_system.clone();
-            let is = PlanAction::MountIs {
-                path,
-                file_system,
-                sources: Vec::new(),
-            };
+            let is = PlanAction::mount_is(path, file_system, Vec::new());
             plan.step("check that the file system is mounted", is, None);
         }
         let made = StackOutputs {
@@ -186,10 +178,7 @@ fn add(
         let mark = order.mark(&format!("own{number}"));
         server = Some(StackServer {
             name: cmd.program.rsplit('/').next().unwrap_or_default().into(),
-            node: on.clone(),
-            marks: vec![mark.clone()],
-            asked: None,
-            restore: Vec::new(),
+            ..StackServer::on(on, vec![mark.clone()])
         });
         let start = PlanAction::Start {
             cmd,

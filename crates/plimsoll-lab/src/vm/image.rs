@@ -273,11 +273,7 @@ fn plan(folder: &str, image: &str, suite: &str) -> Plan {
         Some(PlanAction::RemoveDir(folder.into())),
     );
     for (name, text) in FILES {
-        let write = PlanAction::WriteFile {
-            path: format!("{folder}/{name}"),
-            text: text.into(),
-            secret: None,
-        };
+        let write = PlanAction::write_file(format!("{folder}/{name}"), text);
         plan.step(&format!("write {name}"), write, None);
     }
     let mut script = |why: &str, name: &str, more: &[String], limit_s: u32| {

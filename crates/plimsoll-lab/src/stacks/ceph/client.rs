@@ -58,11 +58,7 @@ fn add_mount(
         ready: PlanReadinessCheck::Mounted(at.clone()),
     };
     plan.step(why, start, Some(PlanAction::Stop { mark }));
-    let look = PlanAction::MountIs {
-        path: at.clone(),
-        file_system: FILE_SYSTEM.into(),
-        sources: vec!["ceph-fuse".into()],
-    };
+    let look = PlanAction::mount_is(at.clone(), FILE_SYSTEM, vec!["ceph-fuse".into()]);
     // Undone first: unmounting while the process still lives lets it finish what it holds.
     plan.step("check that the file system is mounted", look, unmount());
 }

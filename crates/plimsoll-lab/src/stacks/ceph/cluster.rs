@@ -231,11 +231,7 @@ impl<'a> CephCluster<'a> {
 
     /// Adds all daemons, and the pool of the data.
     pub(super) fn add_to(&self, plan: &mut Plan) {
-        let write = PlanAction::WriteFile {
-            path: self.settings_file(),
-            text: self.settings(),
-            secret: None,
-        };
+        let write = PlanAction::write_file(self.settings_file(), self.settings());
         plan.step("write the configuration", write, None);
         self.add_keys(plan);
         self.add_monitor(plan);
@@ -330,11 +326,8 @@ impl<'a> CephCluster<'a> {
                 restore.push((osd.node.name.clone(), osd.restart()));
             }
             StackServer {
-                name: osd.node.name.clone(),
-                node: osd.node.name.clone(),
-                marks,
-                asked: None,
                 restore,
+                ..StackServer::on(&osd.node.name, marks)
             }
         };
         self.osds().map(server).collect()

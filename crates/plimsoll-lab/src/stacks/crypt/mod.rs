@@ -191,11 +191,7 @@ fn add_mount(plan: &mut Plan, view: PlanAction, mark: &str, [below, at]: [&str; 
     );
     let stop = PlanAction::Stop { mark: mark.into() };
     plan.step("mount the decrypted view", view, Some(stop));
-    let look = PlanAction::MountIs {
-        path: at.into(),
-        file_system: FILE_SYSTEM.into(),
-        sources: vec![below.into()],
-    };
+    let look = PlanAction::mount_is(at, FILE_SYSTEM, vec![below.into()]);
     plan.step(
         "check that the decrypted view is mounted",
         look,

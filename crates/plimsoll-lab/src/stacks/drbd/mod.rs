@@ -12,8 +12,8 @@ use plimsoll_core::plan::{
 use super::nfs::kernel::{self, KnfsdExport};
 use super::node::{self, file_system::MOUNT_OPTIONS};
 use super::{
-    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements,
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlanInput,
+    StackRecipe, StackRequirements,
 };
 
 /// The stack `drbd`.
@@ -43,11 +43,7 @@ impl StackRecipe for DrbdStack {
     }
 
     fn shape(&self, _: &StackConfig) -> Result<StackFootprint, PreconditionError> {
-        Ok(StackFootprint {
-            servers: 2,
-            ports: 0,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(2, 0))
     }
 
     fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
@@ -56,10 +52,6 @@ impl StackRecipe for DrbdStack {
 
     fn needs_machines(&self, _: &StackConfig) -> bool {
         true
-    }
-
-    fn needs(&self, _: &StackConfig) -> StackRequirements {
-        StackRequirements::default()
     }
 
     fn server_needs(&self, _: &StackConfig) -> StackRequirements {
@@ -229,11 +221,7 @@ impl<'a> DrbdReplica<'a> {
             PlanAction::Run(reserve),
             remove,
         );
-        let script = PlanAction::WriteFile {
-            path: format!("{}/drbd.sh", self.dir),
-            text: SCRIPT.into(),
-            secret: None,
-        };
+        let script = PlanAction::write_file(format!("{}/drbd.sh", self.dir), SCRIPT);
         // It goes with the directory.
         plan.step_on(on, "install the DRBD control script", script, None);
         let [attach, up] = self.take_part();
@@ -272,24 +260,13 @@ impl<'a> DrbdReplica<'a> {
         ));
         let unmount = Some(PlanAction::Unmount(at.into()));
         plan.step_on(on, "mount the file system", mount.clone(), unmount);
-        let look = PlanAction::MountIs {
-            path: at.into(),
-            file_system: "ext4".into(),
-            sources: vec![DEVICE.into()],
-        };
+        let look = PlanAction::mount_is(at, "ext4", vec![DEVICE.into()]);
         plan.step_on(on, "check that the file system is mounted", look, None);
         self.on(mount)
     }
 
     fn server(&self, restore: Vec<(String, PlanAction)>) -> StackServer {
-        StackServer {
-            name: self.node.name.clone(),
-            node: self.node.name.clone(),
-            // The server is the kernel, not a process.
-            marks: Vec::new(),
-            asked: None,
-            restore,
-        }
+        StackServer::kernel_of(&self.node.name, restore)
     }
 }
 

@@ -80,13 +80,7 @@ impl<'a> GlusterCluster<'a> {
 
     /// The servers that are watched: all processes of a node inherit its mark.
     pub(super) fn servers(&self) -> Vec<StackServer> {
-        let server = |node: &&PlanNode| StackServer {
-            name: node.name.clone(),
-            node: node.name.clone(),
-            marks: vec![self.mark(node)],
-            asked: None,
-            restore: Vec::new(),
-        };
+        let server = |node: &&PlanNode| StackServer::on(&node.name, vec![self.mark(node)]);
         self.nodes.iter().map(server).collect()
     }
 
@@ -116,11 +110,7 @@ impl<'a> GlusterCluster<'a> {
             node::add_dir_on(plan, server, &path);
         }
         let mut write = |name: &str, text: String, why: &str| {
-            let write = PlanAction::WriteFile {
-                path: format!("{dir}/{name}"),
-                text,
-                secret: None,
-            };
+            let write = PlanAction::write_file(format!("{dir}/{name}"), text);
             plan.step_on(&server.name, why, write, None);
         };
         let settings = self.daemon_settings(server);

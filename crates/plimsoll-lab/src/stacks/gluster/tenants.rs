@@ -196,11 +196,7 @@ impl GlusterTenancy {
             ready: PlanReadinessCheck::Mounted(at.clone()),
         };
         plan.step("map the users", start, Some(PlanAction::Stop { mark }));
-        let look = PlanAction::MountIs {
-            path: at.clone(),
-            file_system: "fuse".into(),
-            sources: Vec::new(),
-        };
+        let look = PlanAction::mount_is(at.clone(), "fuse", Vec::new());
         plan.step("check that the users are mapped", look, Some(unmount));
         // It closes a file below after its own close has been answered, and is not asked to flush
         // before: what the client keeps back for a moment is at the servers after a sync alone.

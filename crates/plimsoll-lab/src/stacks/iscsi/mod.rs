@@ -11,8 +11,8 @@ use plimsoll_core::settings::{
 use super::kernel_disk::KernelDisk;
 use super::node::{ExportTransport, FAIL_AFTER, file_system};
 use super::{
-    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements, node,
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlanInput,
+    StackRecipe, StackRequirements, node,
 };
 
 /// The stack `iscsi`.
@@ -148,11 +148,7 @@ impl StackRecipe for IscsiStack {
             check_lio(&choice.settings)?;
         }
         node::iscsi::IscsiExportOptions::of(&choice.settings)?;
-        Ok(StackFootprint {
-            servers: 1,
-            ports: u16::from(!is_kernel(choice)),
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(1, u16::from(!is_kernel(choice))))
     }
 
     fn needs_machines(&self, choice: &StackConfig) -> bool {

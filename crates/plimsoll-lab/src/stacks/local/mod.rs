@@ -6,8 +6,8 @@
 use plimsoll_core::plan::{Plan, StackOutputs};
 
 use super::{
-    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements, node,
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlanInput, StackRecipe,
+    StackRequirements, node,
 };
 
 /// The stack `local`.
@@ -24,11 +24,7 @@ impl StackRecipe for LocalStack {
     }
 
     fn shape(&self, _: &StackConfig) -> Result<StackFootprint, PreconditionError> {
-        Ok(StackFootprint {
-            servers: 0,
-            ports: 0,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(0, 0))
     }
 
     fn needs(&self, _: &StackConfig) -> StackRequirements {

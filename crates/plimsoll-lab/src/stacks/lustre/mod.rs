@@ -9,8 +9,8 @@ use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, StackOutputs};
 use plimsoll_core::settings::{SettingDefinition, SettingError, SettingUnit};
 
 use super::{
-    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
-    StackRecipe, StackRequirements, node,
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlanInput, StackRecipe,
+    StackRequirements, node,
 };
 use plimsoll_machine::host::lustre::FILE_SYSTEM;
 use servers::LustreServers;
@@ -143,11 +143,7 @@ impl LustreOptions {
     fn mounted(&self, order: &StackPlanInput<'_>) -> (Plan, StackOutputs) {
         let mut plan = Plan::default();
         // Else the directory would lie on the disk below, and that would be measured.
-        let look = PlanAction::MountIs {
-            path: self.mount.clone(),
-            file_system: FILE_SYSTEM.into(),
-            sources: Vec::new(),
-        };
+        let look = PlanAction::mount_is(self.mount.clone(), FILE_SYSTEM, Vec::new());
         plan.step("check that the file system is mounted", look, None);
         let dir = order.dir_on(&self.mount);
         node::add_dir(&mut plan, &dir);
@@ -208,11 +204,10 @@ impl StackRecipe for LustreStack {
 
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let asked = LustreOptions::of(choice)?;
-        Ok(StackFootprint {
-            servers: if asked.has_servers { asked.osts + 1 } else { 0 },
-            ports: 0,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(
+            if asked.has_servers { asked.osts + 1 } else { 0 },
+            0,
+        ))
     }
 
     fn needs(&self, choice: &StackConfig) -> StackRequirements {

@@ -223,11 +223,7 @@ impl<'a> LustreServers<'a> {
     fn add_mount(&self, plan: &mut Plan, on: &str, why: &str, at: &str) {
         let source = PlanCommandArg::Text(format!("{}:/{}", self.nid, self.name));
         add_mounted(plan, on, (why, source.clone(), &["-o", MOUNT_OPTIONS]), at);
-        let look = PlanAction::MountIs {
-            path: at.into(),
-            file_system: FILE_SYSTEM.into(),
-            sources: vec![source],
-        };
+        let look = PlanAction::mount_is(at, FILE_SYSTEM, vec![source]);
         plan.step_on(on, "check that the file system is mounted", look, None);
     }
 }

@@ -11,8 +11,8 @@ use plimsoll_core::settings::{
 use super::node::nbd::{self as nbd_node, NbdExportOptions};
 use super::node::{ExportTransport, FAIL_AFTER, file_system};
 use super::{
-    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements, node,
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlanInput, StackRecipe,
+    StackRequirements, node,
 };
 
 /// The stack `nbd`.
@@ -118,11 +118,7 @@ impl StackRecipe for NbdStack {
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
         file_system::check_settings(&choice.settings, choice.settings.text("fs"))?;
-        Ok(StackFootprint {
-            servers: 1,
-            ports: 1,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(1, 1))
     }
 
     fn lets_in(&self, choice: &StackConfig) -> Option<&'static str> {

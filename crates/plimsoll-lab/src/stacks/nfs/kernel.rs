@@ -54,11 +54,7 @@ pub(in crate::stacks) fn address(server: &str, exported: &str) -> String {
 impl KnfsdExport<'_> {
     /// Adds what looks whether the kernel can serve, which comes before everything else.
     pub(in crate::stacks) fn add_check(&self, plan: &mut Plan) {
-        let script = PlanAction::WriteFile {
-            path: self.script(),
-            text: SCRIPT.into(),
-            secret: None,
-        };
+        let script = PlanAction::write_file(self.script(), SCRIPT);
         // It goes with the directory.
         plan.step_on(self.on, "install the control script", script, None);
         let check = self.tell(&["check"]);

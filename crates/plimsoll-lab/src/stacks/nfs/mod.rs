@@ -417,26 +417,13 @@ impl NfsStackLayout<'_> {
             clients: node::clients_of(self.order, self.server),
         };
         kernel.add_check(plan);
-        StackServer {
-            name: on.into(),
-            node: on.into(),
-            // The server is the kernel, not a process.
-            marks: Vec::new(),
-            asked: None,
-            restore: kernel.add(plan, self.order),
-        }
+        StackServer::kernel_of(on, kernel.add(plan, self.order))
     }
 
     /// Adds nfs-ganesha.
     fn add_ganesha(&self, plan: &mut Plan) -> StackServer {
         self.add_directories(plan);
-        StackServer {
-            name: self.server.name.clone(),
-            node: self.server.name.clone(),
-            marks: self.add_daemons(plan),
-            asked: None,
-            restore: Vec::new(),
-        }
+        StackServer::on(&self.server.name, self.add_daemons(plan))
     }
 
     fn add_directories(&self, plan: &mut Plan) {
@@ -453,11 +440,7 @@ impl NfsStackLayout<'_> {
             let undo = PlanAction::RemoveDir(path.clone());
             plan.step_on(on, why, PlanAction::MakeDir(path), Some(undo));
         }
-        let write = PlanAction::WriteFile {
-            path: self.path("ganesha.conf"),
-            text: self.configuration(),
-            secret: None,
-        };
+        let write = PlanAction::write_file(self.path("ganesha.conf"), self.configuration());
         // It goes with the directory.
         plan.step_on(on, "write the server's configuration", write, None);
     }
@@ -543,11 +526,7 @@ impl NfsStackLayout<'_> {
     fn add_look(&self, plan: &mut Plan) {
         let (on, path) = (&*self.server.name, self.path("serves.sh"));
         let look = PlanAction::Run(PlanCommand::new("sh", [path.clone(), self.path(LOG)]));
-        let write = PlanAction::WriteFile {
-            path,
-            text: SERVES.into(),
-            secret: None,
-        };
+        let write = PlanAction::write_file(path, SERVES);
         // It goes with the directory.
         plan.step_on(on, "install the check script", write, None);
         plan.step_on(on, "check that the directory is exported", look, None);
@@ -622,11 +601,7 @@ impl NfsStackLayout<'_> {
             Some(PlanAction::Unmount(at.clone())),
         );
         let file_system = if version == "4" { "nfs4" } else { "nfs" };
-        let is_mounted = PlanAction::MountIs {
-            path: at.clone(),
-            file_system: file_system.into(),
-            sources: vec![source.into()],
-        };
+        let is_mounted = PlanAction::mount_is(at.clone(), file_system, vec![source.into()]);
         plan.step_on(node, "check that the export is mounted", is_mounted, None);
         made.mount_dir = at;
         made.file_system = file_system.into();

@@ -9,8 +9,8 @@ use plimsoll_core::settings::SettingDefinition;
 use super::kernel_disk::KernelDisk;
 use super::node::{self, FAIL_AFTER, file_system};
 use super::{
-    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
-    StackRecipe, StackRequirements,
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlanInput, StackRecipe,
+    StackRequirements,
 };
 
 /// The stack `nvmetcp`.
@@ -40,11 +40,7 @@ impl StackRecipe for NvmeTcpStack {
 
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         node::fail_after_s(&choice.settings)?;
-        Ok(StackFootprint {
-            servers: 1,
-            ports: 0,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(1, 0))
     }
 
     fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
@@ -53,10 +49,6 @@ impl StackRecipe for NvmeTcpStack {
 
     fn needs_machines(&self, _: &StackConfig) -> bool {
         true
-    }
-
-    fn needs(&self, _: &StackConfig) -> StackRequirements {
-        StackRequirements::default()
     }
 
     fn server_needs(&self, choice: &StackConfig) -> StackRequirements {

@@ -21,7 +21,7 @@ use super::node::{ExportTransport, ExportedDisk, FAIL_AFTER};
 use super::sandbox::among_no_mounts;
 use super::{
     PreconditionError, ScrubCount, StackChange, StackConfig, StackFootprint, StackLadderRung,
-    StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node, not_given,
+    StackPlanInput, StackRecipe, StackRequirements, node, not_given,
 };
 use plimsoll_machine::host::HostResolver;
 use plimsoll_machine::journal::JournalContents;
@@ -235,11 +235,7 @@ impl StackRecipe for RaidStack {
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
         node::file_system::check_settings(&choice.settings, mounted(&choice.settings))?;
-        Ok(StackFootprint {
-            servers: self.nodes,
-            ports: 1,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(self.nodes, 1))
     }
 
     fn needs(&self, choice: &StackConfig) -> StackRequirements {

@@ -11,8 +11,8 @@ use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 use super::nfs::kernel;
 use super::node::{self, chain, file_system};
 use super::{
-    ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackPlacement,
-    StackPlanInput, StackRecipe, StackRequirements, not_given,
+    ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackPlanInput,
+    StackRecipe, StackRequirements, not_given,
 };
 use cluster::SanCluster;
 use plimsoll_machine::journal::JournalContents;
@@ -107,11 +107,10 @@ impl StackRecipe for SanStack {
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let with_disks = config::nodes(&choice.settings)?;
         config::token_ms(&choice.settings)?;
-        Ok(StackFootprint {
-            servers: with_disks + u16::from(choice.settings.flag("witness")),
-            ports: 0,
-            place: StackPlacement::Here,
-        })
+        Ok(StackFootprint::here(
+            with_disks + u16::from(choice.settings.flag("witness")),
+            0,
+        ))
     }
 
     fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {

@@ -248,11 +248,7 @@ fn plan(
     let scripts = SCRIPTS.map(|(name, text)| (name.to_owned(), text.to_owned()));
     for (name, text) in scripts.into_iter().chain(own) {
         let path = format!("{folder}/{name}");
-        let write = PlanAction::WriteFile {
-            path,
-            text,
-            secret: None,
-        };
+        let write = PlanAction::write_file(path, text);
         plan.step(&format!("write {name}"), write, None);
     }
     let mut run = |why: &str, program: &str, words: &[&str]| {
