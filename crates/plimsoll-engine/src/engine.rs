@@ -139,7 +139,7 @@ pub fn fill_random(bytes: &mut [u8], rng: &mut Rng) {
 /// Whether the bytes that `request` moves fit into a buffer of `room` bytes. Those that move none
 /// may name any length.
 #[inline]
-pub(crate) fn fits(request: &OpRequest, room: usize) -> bool {
+pub fn fits(request: &OpRequest, room: usize) -> bool {
     let moves = request.kind.is_read() || request.kind.is_write();
     !moves || request.len as usize <= room
 }
@@ -154,7 +154,7 @@ pub fn affordable_slots(wanted: u32, len: u32) -> u32 {
 }
 
 /// Bytes an operation claims to have moved where nothing moves.
-pub(crate) fn pretended_bytes(request: &OpRequest) -> u64 {
+pub fn pretended_bytes(request: &OpRequest) -> u64 {
     if request.kind.is_read() || request.kind.is_write() {
         u64::from(request.len)
     } else {

@@ -27,7 +27,6 @@ mod device;
 pub mod drive;
 pub mod engine;
 mod error;
-pub mod faulty;
 pub mod file_loop;
 mod file_sets;
 pub mod fileset;

@@ -2,6 +2,12 @@
 //! Ledgers held against a disk that does wrong in a known way: each wrong is found and named, every
 //! time, and a disk that does none is never blamed.
 
+#[expect(dead_code, reason = "tests of the engine use the rest")]
+#[path = "../../plimsoll-engine/tests/faulty/mod.rs"]
+mod faulty;
+#[path = "../../plimsoll-engine/tests/faulty/disk.rs"]
+mod faulty_disk;
+
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,13 +21,11 @@ use super::check::LedgerBlockReader;
 use super::history::LedgerHistory;
 use super::options::{DEPTH, FILL_BYTES};
 use super::*;
+use faulty::{FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger};
+use faulty_disk::{FaultyDisk, FaultyDiskOptions, FaultyPowerCut};
 use plimsoll_core::rng::Seed;
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::engine::IoEngine;
-use plimsoll_engine::faulty::disk::{FaultyDisk, FaultyDiskOptions, FaultyPowerCut};
-use plimsoll_engine::faulty::{
-    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
-};
 use plimsoll_engine::verify::DataCheckRegister;
 use proptest::prelude::*;
 

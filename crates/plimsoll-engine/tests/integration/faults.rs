@@ -7,6 +7,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::faulty::{
+    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
+};
 use plimsoll_core::event::OpStats;
 use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
@@ -15,9 +18,6 @@ use plimsoll_engine::SimQueueSpec;
 use plimsoll_engine::clock::{RunClock, SimClock};
 use plimsoll_engine::drive::{DriverLimits, DriverResult, drive};
 use plimsoll_engine::engine::IoEngine;
-use plimsoll_engine::faulty::{
-    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
-};
 use plimsoll_engine::pool::ThreadPoolEngine;
 use plimsoll_engine::recorder::SampleRecorder;
 use plimsoll_engine::source::{NextRequest, RequestSource};

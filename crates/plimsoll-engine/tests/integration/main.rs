@@ -8,6 +8,9 @@ mod conformance;
 mod data_check;
 mod devices;
 mod faults;
+#[expect(dead_code, reason = "tests of the ledger use the rest")]
+#[path = "../faulty/mod.rs"]
+mod faulty;
 mod files;
 mod runs;
 mod theory;

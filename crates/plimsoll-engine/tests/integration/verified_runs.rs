@@ -5,14 +5,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::faulty::{FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyTrigger};
 use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::drive::{DriverLimits, drive};
 use plimsoll_engine::engine::IoEngine;
-use plimsoll_engine::faulty::{
-    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyTrigger,
-};
 use plimsoll_engine::pool::ThreadPoolEngine;
 use plimsoll_engine::recorder::SampleRecorder;
 use plimsoll_engine::source::{NextRequest, RequestSource};

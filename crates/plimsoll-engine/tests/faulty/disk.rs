@@ -16,9 +16,9 @@ use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use crate::clock::{RunClock, SimClock};
-use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
-use crate::error::EngineError;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::clock::{RunClock, SimClock};
+use plimsoll_engine::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
 
 /// Service time of an operation.
 const SERVICE: Nanos = Nanos(100_000);
@@ -27,7 +27,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// The fate of the cache at a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FaultyPowerCut {
+pub(crate) enum FaultyPowerCut {
     /// It is lost.
     #[default]
     Lost,
@@ -39,13 +39,13 @@ pub enum FaultyPowerCut {
 
 /// How a disk behaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct FaultyDiskOptions {
+pub(crate) struct FaultyDiskOptions {
     /// A flush or a write that must be durable is acknowledged and stays in the cache.
-    pub lies_about_flush: bool,
+    pub(crate) lies_about_flush: bool,
     /// The fate of the cache at a power cut.
-    pub cut: FaultyPowerCut,
+    pub(crate) cut: FaultyPowerCut,
     /// Share of the reads that give what was there before the last write, 0..1.
-    pub stale_reads: f64,
+    pub(crate) stale_reads: f64,
 }
 
 struct FaultyDiskState {
@@ -61,7 +61,7 @@ struct FaultyDiskState {
 
 /// A disk. Copies are the same one, as two cables lead to it.
 #[derive(Clone)]
-pub struct FaultyDisk(Rc<RefCell<FaultyDiskState>>);
+pub(crate) struct FaultyDisk(Rc<RefCell<FaultyDiskState>>);
 
 impl fmt::Debug for FaultyDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +74,7 @@ impl fmt::Debug for FaultyDisk {
 impl FaultyDisk {
     /// A disk of so many zeros.
     #[must_use]
-    pub fn new(bytes: u64, manners: FaultyDiskOptions, seed: Seed) -> Self {
+    pub(crate) fn new(bytes: u64, manners: FaultyDiskOptions, seed: Seed) -> Self {
         FaultyDisk(Rc::new(RefCell::new(FaultyDiskState {
             bytes: vec![0; to_usize(bytes)],
             cache: Vec::new(),
@@ -87,7 +87,7 @@ impl FaultyDisk {
 
     /// An engine on it, every write `durable` (as far as the disk is honest) or not.
     #[must_use]
-    pub fn engine(
+    pub(crate) fn engine(
         &self,
         clock: SimClock,
         (slots, len_max): (u32, u32),
@@ -104,7 +104,7 @@ impl FaultyDisk {
     }
 
     /// The power goes, and comes back. Gives how many writes were in the cache.
-    pub fn power_cut(&self) -> usize {
+    pub(crate) fn power_cut(&self) -> usize {
         let medium = &mut *self.0.borrow_mut();
         let cache = std::mem::take(&mut medium.cache);
         let n_cached = cache.len();
@@ -131,7 +131,7 @@ impl FaultyDisk {
 
     /// Brings back what the last writes of so many places, drawn by chance, had replaced. Gives how
     /// many there were.
-    pub fn revive(&self, count: usize) -> usize {
+    pub(crate) fn revive(&self, count: usize) -> usize {
         let medium = &mut *self.0.borrow_mut();
         medium.flush();
         let mut places: Vec<usize> = medium.before.keys().copied().collect();
@@ -146,7 +146,7 @@ impl FaultyDisk {
 
     /// Another disk with the same contents.
     #[must_use]
-    pub fn replica(&self, seed: Seed) -> FaultyDisk {
+    pub(crate) fn replica(&self, seed: Seed) -> FaultyDisk {
         let medium = &mut *self.0.borrow_mut();
         medium.flush();
         FaultyDisk(Rc::new(RefCell::new(FaultyDiskState {
@@ -160,7 +160,7 @@ impl FaultyDisk {
     }
 
     /// `len` bytes from `offset` on show the data of another disk.
-    pub fn leak_from(&self, other: &FaultyDisk, offset: u64, len: u32) {
+    pub(crate) fn leak_from(&self, other: &FaultyDisk, offset: u64, len: u32) {
         let (at, len) = (to_usize(offset), len as usize);
         let bytes = other.0.borrow().visible(at, len);
         let medium = &mut *self.0.borrow_mut();
@@ -170,7 +170,7 @@ impl FaultyDisk {
 
     /// Reads that gave what had been there before.
     #[must_use]
-    pub fn n_stale(&self) -> u64 {
+    pub(crate) fn n_stale(&self) -> u64 {
         self.0.borrow().n_stale
     }
 }
@@ -237,7 +237,7 @@ impl FaultyDiskState {
 
 /// An engine on a [`FaultyDisk`].
 #[derive(Debug)]
-pub struct FaultyDiskEngine {
+pub(crate) struct FaultyDiskEngine {
     disk: FaultyDisk,
     clock: SimClock,
     durable: bool,
@@ -290,7 +290,6 @@ impl IoEngine for FaultyDiskEngine {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 

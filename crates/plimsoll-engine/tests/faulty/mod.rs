@@ -6,55 +6,53 @@
 //! it did what it did not do. All chance comes from one seed. Rules name kinds the wrapped engine
 //! has.
 
-pub mod disk;
-
 use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use rustix::io::Errno;
 
-use crate::clock::RunClock;
-use crate::engine::pretended_bytes;
-use crate::engine::{IoCompletion, IoEngine, UnsupportedOp};
-use crate::error::EngineError;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::engine::pretended_bytes;
+use plimsoll_engine::engine::{IoCompletion, IoEngine, UnsupportedOp};
 
 /// The schedule of faults.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FaultySchedule {
+pub(crate) struct FaultySchedule {
     /// Times at which nothing ends.
-    pub stalls: Vec<FaultyStall>,
+    pub(crate) stalls: Vec<FaultyStall>,
     /// Operations that go wrong; the first rule that fits decides.
-    pub rules: Vec<FaultyRule>,
+    pub(crate) rules: Vec<FaultyRule>,
     /// Share of the calls that return at once with nothing submitted, as after a signal
     /// (`EINTR`) or a shortage in the kernel (`EAGAIN`), 0..1.
-    pub interrupted: f64,
+    pub(crate) interrupted: f64,
     /// Bytes that can be written; then writes fail with `ENOSPC`. `None`: as many as you like.
-    pub space_bytes: Option<u64>,
+    pub(crate) space_bytes: Option<u64>,
 }
 
 /// A time in which nothing ends. What would have ended ends behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FaultyStall {
+pub(crate) struct FaultyStall {
     /// When it begins, on the run's clock.
-    pub from: Nanos,
+    pub(crate) from: Nanos,
     /// How long it lasts.
-    pub length: Nanos,
+    pub(crate) length: Nanos,
 }
 
 /// Which operations go wrong, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FaultyRule {
+pub(crate) struct FaultyRule {
     /// Their kind.
-    pub kind: OpKind,
+    pub(crate) kind: OpKind,
     /// Which of that kind.
-    pub when: FaultyTrigger,
+    pub(crate) when: FaultyTrigger,
     /// The effect on them.
-    pub harm: FaultyEffect,
+    pub(crate) harm: FaultyEffect,
 }
 
 /// Which operations of a kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FaultyTrigger {
+pub(crate) enum FaultyTrigger {
     /// The n-th, from 1.
     Nth(u64),
     /// Every n-th.
@@ -65,7 +63,7 @@ pub enum FaultyTrigger {
 
 /// The effect of a fault on an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultyEffect {
+pub(crate) enum FaultyEffect {
     /// It fails with this number of the system, and nothing moves.
     Errno(i32),
     /// It is done, and fails with this number of the system all the same.
@@ -86,7 +84,7 @@ pub enum FaultyEffect {
 }
 
 /// Passes on what the plan does not harm.
-pub struct FaultyEngine<C> {
+pub(crate) struct FaultyEngine<C> {
     inner: Box<dyn IoEngine>,
     clock: C,
     plan: FaultySchedule,
@@ -111,7 +109,12 @@ impl<C> std::fmt::Debug for FaultyEngine<C> {
 impl<C: RunClock> FaultyEngine<C> {
     /// `inner` with the faults of `plan`, at times of `clock`.
     #[must_use]
-    pub fn new(inner: Box<dyn IoEngine>, clock: C, plan: FaultySchedule, seed: Seed) -> Self {
+    pub(crate) fn new(
+        inner: Box<dyn IoEngine>,
+        clock: C,
+        plan: FaultySchedule,
+        seed: Seed,
+    ) -> Self {
         let slots = inner.slots() as usize;
         FaultyEngine {
             inner,
@@ -128,7 +131,7 @@ impl<C: RunClock> FaultyEngine<C> {
 
     /// Operations that were harmed so far. Stalls and interrupted calls harm none.
     #[must_use]
-    pub fn n_harmed(&self) -> u64 {
+    pub(crate) fn n_harmed(&self) -> u64 {
         self.n_harmed
     }
 
