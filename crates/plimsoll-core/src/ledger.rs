@@ -6,8 +6,10 @@
 //! be said what must be there. The format of the file is in [`codec`] and in `docs/ledger.md`.
 
 mod codec;
+mod cut;
 
 pub use codec::{ENTRY_BYTES_MAX, LedgerDecodeResult, LedgerFormatError, decode, encode, entries};
+pub use cut::{CutDisk, LedgerCertificate, LedgerCut};
 
 use std::fmt;
 

@@ -28,7 +28,8 @@ use std::thread::ScopedJoinHandle;
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::ledger::{
-    LedgerAccount, LedgerDurability, LedgerEntry, LedgerHeader, LedgerProbes,
+    LedgerAccount, LedgerCompletionStatus, LedgerDurability, LedgerEntry, LedgerHeader,
+    LedgerProbes,
 };
 use plimsoll_core::units::Nanos;
 
@@ -258,6 +259,21 @@ impl LedgerSharedState<'_> {
         }
         account
     }
+}
+
+/// The campaign of a ledger, and whether its writer or its storage was cut off: it did not end in good order, or
+/// its last operation was not answered.
+///
+/// # Errors
+/// When the file cannot be read, or is no ledger.
+pub fn ending(path: &Path) -> Result<(LedgerHeader, bool), EngineError> {
+    let (mut is_closed, mut is_answered) = (false, false);
+    let (campaign, _) = book::read(path, |entry| match entry {
+        LedgerEntry::Ended(ended) => is_answered = ended.outcome == LedgerCompletionStatus::Ok,
+        LedgerEntry::Closed { .. } => is_closed = true,
+        _ => {}
+    })?;
+    Ok((campaign, !(is_closed && is_answered)))
 }
 
 /// The probes in a ledger, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.

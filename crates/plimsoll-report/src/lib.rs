@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod certificate;
 mod chart_tables;
 mod describe;
 mod durability;
@@ -26,6 +27,7 @@ mod words;
 mod xlsx;
 
 pub use build::{build, results_document};
+pub use certificate::certificate;
 pub use describe::{describe, profile};
 pub use durability::durability;
 pub use experiment::experiment;

@@ -5,6 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::ledger::CutDisk;
+use plimsoll_core::text;
+
 use crate::host::facts;
 use crate::host::mounts::{self, HostMountInfo};
 
@@ -56,6 +59,26 @@ pub fn below(path: &Path) -> StorageMedium {
     medium.disks.sort();
     medium.disks.dedup();
     medium
+}
+
+/// A disk by its name, as the kernel tells it.
+#[must_use]
+pub fn disk_identity(name: &str) -> CutDisk {
+    let folder = Path::new("/sys/class/block").join(name.replace('/', "!"));
+    let first = |files: &[&str]| {
+        let texts = files
+            .iter()
+            .filter_map(|file| fs::read_to_string(folder.join(file)).ok());
+        let mut texts = texts.map(|text| text::printable(text.trim()));
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
+    };
+    let model = first(&["device/model"]);
+    CutDisk {
+        model: if model.is_empty() { name.into() } else { model },
+        serial: first(&["device/serial", "serial"]),
+        firmware: first(&["device/firmware_rev", "device/rev"]),
+        write_cache: first(&["queue/write_cache"]),
+    }
 }
 
 /// Whether files of this kind of file system are in memory.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll ledger`: what storage acknowledged during faults, and whether it is still there.
 
+mod certificate;
 mod outage;
 mod target;
 
+use self::certificate::CertificateFolder;
 use self::target::{LedgerTargetSpec, places};
 use clap::Subcommand;
 use plimsoll_console::context;
@@ -17,10 +19,14 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::EngineError;
 use plimsoll_engine::sys::clock;
 use plimsoll_ledger::{LedgerCheckOptions, LedgerWriteOptions};
+use plimsoll_machine::host::medium;
 use plimsoll_run::targets::DestroyConsent;
 use std::io::{ErrorKind, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The length of a campaign that a power cut ends: longer than any.
+const UNTIL_DEATH: Nanos = Nanos(10 * 365 * 86_400 * 1_000_000_000);
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Nanos = Nanos(10_000_000_000);
@@ -85,6 +91,11 @@ struct LedgerWriteArgs {
     /// Probe for TIME.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
+    /// Probe until the power of the storage or of this machine is cut.
+    ///
+    /// The ledger must be on storage that outlasts it. Afterwards: `ledger check --certificate`.
+    #[arg(long, conflicts_with = "length")]
+    until_death: bool,
     /// When an acknowledged write must be durable.
     ///
     /// At once (dsync); after the next fsync, one every N writes (fsync:N); or never (none).
@@ -153,6 +164,9 @@ struct LedgerCheckArgs {
     /// Writes that were not acknowledged may be there in pieces of this size.
     #[arg(long, default_value = "512", value_parser = units::parse_size, value_name = "SIZE")]
     atomic: u64,
+    /// Add the cut to the certificate of this disk in DIR.
+    #[arg(long, value_name = "DIR", conflicts_with = "second")]
+    certificate: Option<PathBuf>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -203,6 +217,9 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
         .map(|text| LedgerTargetSpec::to_write(text, &consent));
     let targets = targets.collect::<Result<Vec<_>, _>>()?;
     check_new(&args.ledger)?;
+    if args.until_death {
+        check_outlasts(&args.ledger, &targets)?;
+    }
     for target in &targets {
         if target.holds(&args.ledger) {
             terminal::say(&format!(
@@ -218,7 +235,10 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
         ops_per_s: args.rate,
         bytes: args.size,
         block_bytes: saturating_u32(args.block),
-        length: args.length,
+        length: match args.until_death {
+            true => UNTIL_DEATH,
+            false => args.length,
+        },
         durability: args.sync,
         destroy: consent.given,
         seed: seed(),
@@ -234,6 +254,42 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     );
     live.end();
     written(&account.map_err(failure)?, &args.ledger, args.json)
+}
+
+/// Refuses a ledger that a power cut of its targets would hit, too.
+fn check_outlasts(ledger: &Path, targets: &[LedgerTargetSpec]) -> Result<(), CliError> {
+    let directory = match ledger.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let below = medium::below(directory);
+    let shares = |target: &&LedgerTargetSpec| {
+        let disks = medium::below(Path::new(&target.given)).disks;
+        target.holds(ledger) || disks.iter().any(|disk| below.disks.contains(disk))
+    };
+    let why = match (below.in_memory, targets.iter().find(shares)) {
+        (Some(memory), _) => format!("it is in memory ({memory})"),
+        (None, Some(target)) => format!("it is on the disk of {}", target.given),
+        (None, None) => {
+            terminal::say(&format!(
+                "cut the power when you like; then: plimsoll ledger check {} --ledger {} --certificate DIR",
+                targets
+                    .iter()
+                    .map(|target| target.given.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                ledger.display()
+            ));
+            return Ok(());
+        }
+    };
+    let text = format!(
+        "--ledger {}: {why}, so the power cut would hit it, too",
+        ledger.display()
+    );
+    Err(CliError::invalid(text).hint(
+        "put it on another disk or, where the whole machine loses its power, on another machine (NFS, sshfs)",
+    ))
 }
 
 /// Another campaign each time: stamps of an earlier one must not pass for those of this one.
@@ -351,10 +407,19 @@ fn check(args: &LedgerCheckArgs) -> CliResult {
     };
     check_there(&args.ledger)?;
     let (first, second) = (targets(&args.targets)?, targets(&args.second)?);
+    let certificate = match (&args.certificate, first.as_slice()) {
+        (None, _) => None,
+        (Some(folder), [target]) => Some(CertificateFolder::open(folder, &args.ledger, target)?),
+        (Some(_), _) => {
+            let text = "--certificate: a certificate is of one target";
+            return Err(CliError::invalid(text).hint("keep a ledger for each disk"));
+        }
+    };
     let stop = context::stop_flag()?;
     let options = LedgerCheckOptions {
         atomic_bytes: atomic,
-        ..LedgerCheckOptions::default()
+        // After a power cut a file that is gone is the loss that a certificate counts.
+        gone_is_lost: certificate.is_some(),
     };
     let account = plimsoll_ledger::check(
         &places(&first),
@@ -368,6 +433,9 @@ fn check(args: &LedgerCheckArgs) -> CliResult {
         terminal::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
     } else {
         terminal::print(&account.to_string());
+    }
+    if let Some(certificate) = certificate.filter(|_| !account.data.interrupted) {
+        certificate.add(&account)?;
     }
     verdict(&account.data, args.json)
 }

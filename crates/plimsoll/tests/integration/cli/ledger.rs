@@ -223,6 +223,69 @@ fn a_killed_writer_leaves_a_ledger_and_a_stopped_one_ends_it() {
 }
 
 #[test]
+fn a_certificate_counts_power_cuts_and_refuses_what_was_none() {
+    let lab = Lab::new();
+    // Another disk than that of the ledgers.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let target = memory.path().join("t").display().to_string();
+    let same = [&write("t", &["--until-death"])[..], &["--size", "1MiB"]].concat();
+    let (code, told) = code_of(&lab, &same);
+    if told.contains("it is in memory") {
+        return skipped("a certificate", "the tests' directory is in memory");
+    }
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("it is on the disk of t, so the power cut would hit it, too"),
+        "{told}"
+    );
+    assert!(!lab.path("a.ledger").exists());
+    let check = |ledger: &str| {
+        let words = [
+            "ledger",
+            "check",
+            &target,
+            "--ledger",
+            ledger,
+            "--certificate",
+            "cert",
+        ];
+        code_of(&lab, &words)
+    };
+    for (number, ledger) in [(1, "1.ledger"), (2, "2.ledger")] {
+        let words = ["ledger", "write", &target, "--destroy", "--ledger", ledger];
+        let more = ["--size", "1MiB", "--until-death"];
+        let mut writer = lab.start(&[&words[..], &more].concat());
+        let has = || std::fs::metadata(lab.path(ledger)).is_ok_and(|found| found.len() > 20_000);
+        (0..15_000).take_while(|_| !has()).for_each(|_| pause(20));
+        assert!(has(), "the ledger grows");
+        program("kill", &["-KILL", &writer.id().to_string()]).unwrap();
+        writer.wait().unwrap();
+        let (code, told) = check(ledger);
+        assert_eq!(code, Some(0), "{told}");
+        let cuts = [
+            "after 1 power cut: at most 95 %",
+            "after 2 power cuts: at most 78 %",
+        ];
+        assert!(told.contains(cuts[number - 1]), "{told}");
+    }
+    // The same cut again, with a loss.
+    change_byte(Path::new(&target), 5000);
+    let (code, told) = check("2.ledger");
+    assert_eq!(code, Some(12), "{told}");
+    assert!(
+        told.contains("lost or wrong after 1 of 2 power cuts"),
+        "{told}"
+    );
+    assert!(lab.path("cert/certificate.html").is_file());
+    let orderly = [&write(&target, &["--destroy"])[..], &SMALL].concat();
+    assert_eq!(code_of(&lab, &orderly).0, Some(0));
+    let (code, told) = check("a.ledger");
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("ended in good order"), "{told}");
+    assert!(!lab.path("cert/check-4.json").exists());
+}
+
+#[test]
 fn lines_of_a_witness_that_are_gone_are_named() {
     let lab = Lab::new();
     let target = lab.directory("t");
