@@ -75,6 +75,45 @@ impl fmt::Display for DeviceModel {
     }
 }
 
+/// The disks of a stack whose power fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CutDisks {
+    /// All of them, at one instant.
+    #[default]
+    All,
+    /// One in the middle of a load, which goes on without it.
+    One,
+    /// One in the middle of a load, the others later.
+    InTurn,
+}
+
+impl CutDisks {
+    /// Every way.
+    pub const ALL: [CutDisks; 3] = [CutDisks::All, CutDisks::One, CutDisks::InTurn];
+
+    /// As options and results name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CutDisks::All => "all",
+            CutDisks::One => "one",
+            CutDisks::InTurn => "in-turn",
+        }
+    }
+
+    /// Behind the words for a number of cuts.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            CutDisks::All => "",
+            CutDisks::One => " of one disk in the middle of a load",
+            CutDisks::InTurn => " of one disk in the middle of a load and of the others later",
+        }
+    }
+}
+
 /// A defect of an acknowledged write after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -336,6 +375,9 @@ pub struct DurabilityRow {
 pub struct DurabilityTotals {
     /// Acknowledged writes.
     pub acknowledged: u64,
+    /// From the first acknowledgement of each load to its last, all loads together.
+    #[serde(default)]
+    pub acknowledging: Nanos,
     /// Requests that the disk logged.
     pub requests: u64,
     /// Loads that ended early because the log of the disk was full.
@@ -343,6 +385,15 @@ pub struct DurabilityTotals {
     /// Loads that ended early because as much was acknowledged as can be asked for.
     #[serde(default)]
     pub short_loads: u32,
+}
+
+impl DurabilityTotals {
+    /// Acknowledged writes a second while the disk logged; none where there were too few.
+    #[must_use]
+    pub fn rate_on_logged_disk(&self) -> Option<f64> {
+        let seconds = self.acknowledging.as_secs_f64();
+        (seconds > 0.0).then(|| self.acknowledged as f64 / seconds)
+    }
 }
 
 impl DurabilityRow {
@@ -392,6 +443,9 @@ pub struct DurabilityResult {
     pub kernel: String,
     /// A row a setting, the safe one first.
     pub rows: Vec<DurabilityRow>,
+    /// The disks whose power failed.
+    #[serde(default)]
+    pub cut_disks: CutDisks,
     /// Whether the user stopped it before its end.
     pub interrupted: bool,
 }

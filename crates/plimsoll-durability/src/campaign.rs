@@ -9,7 +9,7 @@ use crate::server_file::{ServerFile, ServerSettings};
 use crate::view::ServerView;
 use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
 use plimsoll_core::durability::{
-    DeviceModel, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
+    CutDisks, DeviceModel, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
     DurabilityTotals,
 };
 use plimsoll_core::rng::{Rng, Seed};
@@ -32,6 +32,8 @@ pub struct DurabilityCampaign<'a> {
     pub cuts: u32,
     /// Models of the device.
     pub models: Vec<DeviceModel>,
+    /// The disks whose power fails.
+    pub cut_disks: CutDisks,
     /// Length of each load.
     pub length: Nanos,
     /// Writers at a time.
@@ -119,6 +121,7 @@ impl DurabilityCampaign<'_> {
                 let found = loads.play(bench, number, is_first_loss)?;
                 let totals = &mut result.rows[row].totals;
                 totals.acknowledged += found.acknowledged;
+                totals.acknowledging = totals.acknowledging + found.acknowledging;
                 totals.requests += found.logged;
                 totals.full_logs += u32::from(found.is_full);
                 totals.short_loads += u32::from(found.is_short);
@@ -161,6 +164,7 @@ impl DurabilityCampaign<'_> {
             file: self.file,
             view,
             disk: &self.rows[row].disk,
+            cut_disks: self.cut_disks,
             length: Duration::from_nanos(self.length.0),
             cuts: self.cuts,
             models: &self.models,

@@ -97,6 +97,15 @@ impl AckAccount {
         &self.instants
     }
 
+    /// From the first acknowledgement to the last.
+    #[must_use]
+    pub fn span(&self) -> Nanos {
+        match (self.instants.first(), self.instants.last()) {
+            (Some(first), Some(last)) => last.at.since(first.at),
+            _ => Nanos(0),
+        }
+    }
+
     /// Judges what is there after a cut at this instant.
     #[must_use]
     pub fn judge(&self, found: &FoundKeys, cut: CutInstant) -> CrashFindings {

@@ -2,14 +2,14 @@
 //! One load after another on the logged disk, each cut at several instants.
 
 use crate::bench::{BenchDisk, DurabilityBench, ServedDisk, StateImages};
-use crate::disk::{CrashImages, CrashState, DiskLog, crash_state};
+use crate::disk::{CacheLoss, CrashImages, CrashState, DataAtRisk, DiskLog, crash_state};
 use crate::error::DurabilityError;
 use crate::judge::{AckAccount, AckInstant, CutInstant, FoundKeys};
 use crate::server_file::{BuiltInWitness, ServerFile};
 use crate::shrink;
 use crate::view::{ServerScript, ServerView};
 use crate::witness::{DurabilityWitness, FilesWitness, ProgramsWitness, WitnessLoad};
-use plimsoll_core::durability::{CrashFindings, DeviceModel, DurabilityFlaw};
+use plimsoll_core::durability::{CrashFindings, CutDisks, DeviceModel, DurabilityFlaw};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -23,6 +23,9 @@ const FILE_ACKS_MAX: usize = 3_000;
 /// The same of a load of a server, of which a fast one acknowledges thousands in the window that it may lose.
 const SERVER_ACKS_MAX: usize = 30_000;
 
+/// The part of a load after which one disk alone loses its power, at the earliest and at the latest.
+const FIRST_OFF: [f64; 2] = [0.2, 0.6];
+
 /// Lines of the first wrong key that are shown.
 const SHOWN_MAX: usize = 3;
 
@@ -35,6 +38,8 @@ pub(crate) struct DurabilityLoads<'a> {
     pub(crate) view: ServerView,
     /// The disk below its data.
     pub(crate) disk: &'a BenchDisk,
+    /// The disks whose power fails.
+    pub(crate) cut_disks: CutDisks,
     /// Length of each load.
     pub(crate) length: Duration,
     /// Cuts of each load and model.
@@ -56,6 +61,8 @@ pub(crate) struct LoadFindings {
     pub(crate) models: Vec<ModelFindings>,
     /// Acknowledged writes.
     pub(crate) acknowledged: u64,
+    /// From the first of them to the last.
+    pub(crate) acknowledging: Nanos,
     /// With how few dropped writes the first loss still happens, where that was looked for.
     pub(crate) cause: String,
     /// Writes that the disk logged.
@@ -104,7 +111,16 @@ struct EndedLoad {
     /// When the load ended, on the clock of the disk.
     end: Nanos,
     killed: Option<CrashFindings>,
+    off: Option<DiskOff>,
     is_full: bool,
+}
+
+/// A disk that lost its power in the middle of a load.
+struct DiskOff {
+    part: u64,
+    at: Nanos,
+    /// Findings at the end of the load, without the disk; none where the stack did not work without it.
+    running: Option<CrashFindings>,
 }
 
 impl DurabilityLoads<'_> {
@@ -198,6 +214,7 @@ impl DurabilityLoads<'_> {
         let ended = self.load(bench, seed)?;
         let mut findings = LoadFindings {
             acknowledged: ended.account.acknowledged() as u64,
+            acknowledging: ended.account.span(),
             logged: ended.log.entries.len() as u64,
             is_full: ended.is_full,
             is_short: ended.account.acknowledged() >= self.acks_max(),
@@ -232,10 +249,19 @@ impl DurabilityLoads<'_> {
                 .start(&self.view, &data, seed.0)
                 .map_err(|why| self.broken(ServerScript::Start, &why))?;
         }
+        let mut off = self.end_power(&served, seed.derive("off", 0));
         let account = self.write(bench, &served, &data, seed)?;
         let end = served.disk.now();
-        let found = self.ask(bench, |witness| witness.read(&data, self.stop))?;
-        self.check_alive(&account, &found)?;
+        let found = self.ask(bench, |witness| witness.read(&data, self.stop));
+        match (&mut off, found) {
+            (None, found) => self.check_alive(&account, &found?)?,
+            (_, Err(DurabilityError::Stopped)) => return Err(DurabilityError::Stopped),
+            // A stack that does not work without one of its disks has lost nothing yet.
+            (Some(_), Err(_)) => {}
+            (Some(off), Ok(found)) => {
+                off.running = Some(account.judge(&found, self.instant(usize::MAX, end)));
+            }
+        }
         let mut killed = None;
         if self.is_server() {
             bench.kill()?;
@@ -257,7 +283,29 @@ impl DurabilityLoads<'_> {
             account,
             end,
             killed,
+            off,
             is_full,
+        })
+    }
+
+    /// Chooses a disk of a stack, and ends its power in the middle of the load that begins now.
+    fn end_power(&self, served: &ServedDisk, seed: Seed) -> Option<DiskOff> {
+        let BenchDisk::Stack(stack) = self.disk else {
+            return None;
+        };
+        if self.cut_disks == CutDisks::All {
+            return None;
+        }
+        let mut rng = Rng::new(seed);
+        let part = rng.below(stack.disks() as u64);
+        let [first, last] = FIRST_OFF;
+        let after = self.length.mul_f64(first + (last - first) * rng.unit());
+        let at = served.disk.now() + Nanos(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+        served.disk.end_power(part, at);
+        Some(DiskOff {
+            part,
+            at,
+            running: None,
         })
     }
 
@@ -374,15 +422,38 @@ impl DurabilityLoads<'_> {
         })
     }
 
-    /// Instants of cuts, in their order: half of them right after an acknowledgement, the others at any
-    /// time since the first.
+    /// Instants of cuts, in their order, of three kinds: right after an acknowledgement, right before a
+    /// flush, when most data are at risk, and at any time since the first acknowledgement.
     fn instants(&self, ended: &EndedLoad, seed: Seed) -> Vec<CutInstant> {
         let acks = ended.account.instants();
+        if self.cut_disks == CutDisks::One {
+            // All others end as they should, after the load.
+            let whole = self.instant(ended.log.entries.len(), ended.end);
+            return vec![whole; to_usize(self.cuts.into())];
+        }
         let first = acks.first().map_or(Nanos(0), |ack| ack.at);
+        let first = ended.off.as_ref().map_or(first, |off| first.max(off.at));
+        let [begin, end] = [first, ended.end].map(|at| ended.log.position_at(at));
+        let risks = ended.log.at_risk(begin..end);
+        let weights = risks
+            .iter()
+            .fold(0, |sum: u64, risk| sum.saturating_add(risk.weight()));
         let mut rng = Rng::new(seed);
         let mut draw = |below: u64| rng.below(below.max(1));
-        let one = |n: u32| match n % 2 {
-            0 => acks[to_usize(draw(acks.len() as u64))].at,
+        let one = |n: u32| match n % 3 {
+            0 => acks[to_usize(draw(acks.len() as u64))].at.max(first),
+            1 if weights > 0 => {
+                let mut left = draw(weights);
+                let is_drawn = |risk: &&DataAtRisk| match left.checked_sub(risk.weight()) {
+                    Some(rest) => {
+                        left = rest;
+                        false
+                    }
+                    None => true,
+                };
+                let drawn = risks.iter().find(is_drawn);
+                drawn.map_or(first, |risk| risk.until.max(first))
+            }
             _ => Nanos(first.0 + draw(ended.end.since(first).0 + 1)),
         };
         let mut times: Vec<Nanos> = (0..self.cuts).map(one).collect();
@@ -402,15 +473,22 @@ impl DurabilityLoads<'_> {
     ) -> Result<Vec<CrashFindings>, DurabilityError> {
         let made = bench.state_images()?;
         let mut images = CrashImages::new(&ended.log, &made.durable, made.bytes);
-        let mut judged = Vec::new();
+        let running = ended.off.as_ref().and_then(|off| off.running.clone());
+        let mut judged = Vec::from_iter(running);
         let mut lossy = None;
+        let off = ended.off.as_ref().map(|off| to_usize(off.part));
         let model = cuts.model;
         let instants = self.instants(ended, cuts.seed.derive(model.name(), 0));
         for (n, cut) in (0_u64..).zip(instants) {
             self.stopped()?;
-            let all = u64::from(cuts.number) * u64::from(self.cuts) + n;
-            let drawn = cuts.seed.derive(model.name(), n + 1);
-            let crash = crash_state(&ended.log, cut.position, model, all, drawn);
+            let loss = CacheLoss {
+                model,
+                only: off.filter(|_| self.cut_disks == CutDisks::One),
+                // The same cut of another load loses its cache in another way.
+                way: u64::from(cuts.number) + n,
+                seed: cuts.seed.derive(model.name(), n + 1),
+            };
+            let crash = crash_state(&ended.log, cut.position, loss);
             images.build(&crash, &made.state)?;
             let findings = self.judge_state(bench, &ended.account, cut)?;
             if !findings.is_whole() && lossy.is_none() {

@@ -29,7 +29,7 @@ mod xlsx;
 pub use build::{build, results_document};
 pub use certificate::certificate;
 pub use describe::{describe, profile};
-pub use durability::durability;
+pub use durability::{durability, durability_issue};
 pub use experiment::experiment;
 pub use export::{
     ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv,

@@ -49,29 +49,36 @@ pub struct CrashState {
 /// write is, the last writes are. What is hardest to survive comes more often.
 const WAYS: u64 = 6;
 
-/// The state of number `number` of all that are drawn, after a cut at this position.
+/// How caches are lost.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheLoss {
+    /// The model of the device.
+    pub model: DeviceModel,
+    /// The part of the disk that alone loses its cache; all where none.
+    pub only: Option<usize>,
+    /// Number of the way, counted round.
+    pub way: u64,
+    /// Root of what is drawn.
+    pub seed: Seed,
+}
+
+/// The state after a cut at this position whose cache is lost like this.
 #[must_use]
-pub fn crash_state(
-    log: &DiskLog,
-    position: usize,
-    model: DeviceModel,
-    number: u64,
-    seed: Seed,
-) -> CrashState {
+pub fn crash_state(log: &DiskLog, position: usize, loss: CacheLoss) -> CrashState {
     let of_parts = log.durable_until(position);
     let durable_until = of_parts.iter().copied().min().unwrap_or(0);
     let pending = &log.entries[durable_until..position.min(log.entries.len())];
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(loss.seed);
     let half = pending.len() / 2;
     let one = rng.below(pending.len().max(1) as u64);
-    let way = number % WAYS;
+    let way = loss.way % WAYS;
     let mut fate = |at: usize| {
         let torn = WriteFate::Torn(Seed(rng.next_u64()));
         let drawn = [WriteFate::Kept, WriteFate::Dropped, torn][to_usize(rng.below(3))];
         match way {
             0 => WriteFate::Dropped,
-            1 | 4 => drawn,
-            2 => torn,
+            1 => drawn,
+            2 | 4 => torn,
             // The last writes are there, those before them are not.
             3 => [WriteFate::Dropped, WriteFate::Kept][usize::from(at >= half)],
             _ => [WriteFate::Kept, torn][usize::from(at as u64 == one)],
@@ -80,8 +87,10 @@ pub fn crash_state(
     let of_entry = |(at, entry): (usize, &super::DiskLogEntry)| {
         // Drawn for each, so that one entry more does not change the fates of all others.
         let drawn = fate(at);
-        let is_flushed = durable_until + at < of_parts[log.part_of(entry)];
-        let is_lost = model == DeviceModel::Volatile
+        let part = log.part_of(entry);
+        let is_flushed = durable_until + at < of_parts[part];
+        let is_lost = loss.model == DeviceModel::Volatile
+            && loss.only.is_none_or(|only| only == part)
             && !is_flushed
             && !entry.fua
             && entry.kind != DiskLogKind::Flush;

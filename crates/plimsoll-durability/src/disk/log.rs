@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The log: one entry for each write, in the order in which the disk completed them.
 
+use super::SECTOR_BYTES;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,6 +39,15 @@ pub struct DiskLogEntry {
     pub fua: bool,
     /// When it was completed, on the clock of the disk.
     pub at: Nanos,
+}
+
+/// Data that were written and not flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAtRisk {
+    /// When the last request before their flush was completed.
+    pub until: Nanos,
+    /// How many sectors.
+    pub sectors: u64,
 }
 
 /// The log of a disk.
@@ -84,6 +96,16 @@ struct LoggedDiskState {
     data_end: u64,
     /// Whether a write was refused because the log was full.
     is_full: bool,
+    /// The part whose power ends, and when.
+    off: Option<PartOff>,
+}
+
+/// The end of the power of a part.
+#[derive(Debug, Clone, Copy)]
+struct PartOff {
+    /// Where the part begins.
+    offset: u64,
+    at: Nanos,
 }
 
 impl LoggedDisk {
@@ -105,6 +127,7 @@ impl LoggedDisk {
                 log,
                 data_end: 0,
                 is_full: false,
+                off: None,
             }),
         }
     }
@@ -115,6 +138,20 @@ impl LoggedDisk {
         DiskPart {
             disk: self,
             offset: number * self.part_bytes,
+        }
+    }
+
+    /// Ends the power of a part at this time: each request to it fails from then on.
+    pub fn end_power(&self, part: u64, at: Nanos) {
+        let offset = part * self.part_bytes;
+        self.lock().off = Some(PartOff { offset, at });
+    }
+
+    fn check_power(&self, part_offset: u64) -> io::Result<()> {
+        let off = self.lock().off;
+        match off.is_some_and(|off| off.offset == part_offset && off.at <= self.now()) {
+            true => Err(rustix::io::Errno::IO.into()),
+            false => Ok(()),
         }
     }
 
@@ -205,6 +242,14 @@ impl LoggedDisk {
     }
 }
 
+impl DataAtRisk {
+    /// Its share of the cuts: more than in proportion, since a checkpoint is flushed seldom and a log often.
+    #[must_use]
+    pub fn weight(self) -> u64 {
+        self.sectors.saturating_mul(self.sectors)
+    }
+}
+
 impl DiskPart<'_> {
     /// Its size.
     #[must_use]
@@ -212,8 +257,9 @@ impl DiskPart<'_> {
         self.disk.part_bytes
     }
 
-    /// Where a range of the part begins on the whole.
+    /// Where a range of the part begins on the whole, while the part has power.
     fn begin_of(&self, offset: u64, bytes: u64) -> io::Result<u64> {
+        self.disk.check_power(self.offset)?;
         let end = offset.checked_add(bytes);
         match end.is_some_and(|end| end <= self.bytes()) {
             true => Ok(self.offset + offset),
@@ -248,8 +294,13 @@ impl DiskPart<'_> {
     }
 
     /// Makes durable what was completed before.
-    pub fn flush(&self) {
+    ///
+    /// # Errors
+    /// When the part has no power.
+    pub fn flush(&self) -> io::Result<()> {
+        self.disk.check_power(self.offset)?;
         self.disk.flush(self.offset);
+        Ok(())
     }
 }
 
@@ -305,6 +356,27 @@ impl DiskLog {
     #[must_use]
     pub fn part_of(&self, entry: &DiskLogEntry) -> usize {
         to_usize(entry.offset / self.part_bytes)
+    }
+
+    /// The data at risk right before each flush among these requests.
+    #[must_use]
+    pub fn at_risk(&self, numbers: Range<usize>) -> Vec<DataAtRisk> {
+        let mut sectors: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut found = Vec::new();
+        let mut last = None;
+        for entry in self.entries.get(numbers).unwrap_or_default() {
+            let of_part = sectors.entry(self.part_of(entry)).or_default();
+            match (entry.kind, last) {
+                (DiskLogKind::Write { .. }, _) => *of_part += entry.bytes.div_ceil(SECTOR_BYTES),
+                (DiskLogKind::Flush, Some(until)) if *of_part > 0 => found.push(DataAtRisk {
+                    until,
+                    sectors: std::mem::take(of_part),
+                }),
+                _ => {}
+            }
+            last = Some(entry.at);
+        }
+        found
     }
 
     /// How many requests were completed by this time.

@@ -8,9 +8,9 @@ mod nbd;
 #[cfg(test)]
 mod tests;
 
-pub use crash::{CrashState, WriteFate, crash_state};
+pub use crash::{CacheLoss, CrashState, WriteFate, crash_state};
 pub use image::{CrashImages, DiskImageError, copy_sparse};
-pub use log::{DiskLog, DiskLogEntry, DiskLogKind, DiskPart, DiskShape, LoggedDisk};
+pub use log::{DataAtRisk, DiskLog, DiskLogEntry, DiskLogKind, DiskPart, DiskShape, LoggedDisk};
 pub use nbd::{NbdServer, serve};
 
 /// Bytes that a device writes whole.

@@ -239,10 +239,7 @@ fn answer(
             done
         }
         COMMAND_DISCONNECT => return Ok(false),
-        COMMAND_FLUSH => {
-            disk.flush();
-            Ok(())
-        }
+        COMMAND_FLUSH => disk.flush(),
         COMMAND_TRIM | COMMAND_ZERO => disk.zero(offset, bytes.into(), fua),
         _ => Err(rustix::io::Errno::INVAL.into()),
     };

@@ -56,6 +56,15 @@ impl SectorVersions {
     }
 }
 
+fn loss(model: DeviceModel, way: u64, seed: Seed) -> CacheLoss {
+    CacheLoss {
+        model,
+        only: None,
+        way,
+        seed,
+    }
+}
+
 fn disk(parts: u64) -> LoggedDisk {
     let live = tempfile::tempfile().unwrap();
     let shape = DiskShape {
@@ -76,7 +85,7 @@ fn carry_out(part: DiskPart<'_>, request: Request, fill: u8) {
             part.zero(from * SECTOR_BYTES, count * SECTOR_BYTES, false)
                 .unwrap();
         }
-        Request::Flush => part.flush(),
+        Request::Flush => part.flush().unwrap(),
     }
 }
 
@@ -129,7 +138,7 @@ proptest! {
     ) {
         let (log, versions, _) = play(&requests);
         let position = log.entries.len();
-        let crash = crash_state(&log, position, DeviceModel::Volatile, number, Seed(seed));
+        let crash = crash_state(&log, position, loss(DeviceModel::Volatile, number, Seed(seed)));
         for (sector, (found, may)) in image_of(&log, &crash, 1).iter().zip(&versions.0).enumerate() {
             prop_assert!(may.contains(found), "sector {sector} holds {found}, may hold {may:?}");
         }
@@ -149,7 +158,7 @@ proptest! {
             versions.apply(*request, last, n);
         }
         let log = disk.into_log();
-        let crash = crash_state(&log, log.entries.len(), DeviceModel::Volatile, number, Seed(seed));
+        let crash = crash_state(&log, log.entries.len(), loss(DeviceModel::Volatile, number, Seed(seed)));
         let may = models.iter().flat_map(|(versions, _)| &versions.0);
         for (sector, (found, may)) in image_of(&log, &crash, 3).iter().zip(may).enumerate() {
             prop_assert!(may.contains(found), "sector {sector} holds {found}, may hold {may:?}");
@@ -164,7 +173,7 @@ proptest! {
         let position = at.index(requests.len() + 1);
         let (log, ..) = play(&requests);
         let (_, _, last) = play(&requests[..position]);
-        let crash = crash_state(&log, position, DeviceModel::Protected, 0, Seed(1));
+        let crash = crash_state(&log, position, loss(DeviceModel::Protected, 0, Seed(1)));
         prop_assert_eq!(image_of(&log, &crash, 1), last);
     }
 }
@@ -193,7 +202,11 @@ fn every_version_that_a_sector_may_have_turns_up() {
     let mut rng = Rng::new(Seed(3));
     for number in 0..200 {
         let seed = Seed(rng.next_u64());
-        let crash = crash_state(&log, log.entries.len(), DeviceModel::Volatile, number, seed);
+        let crash = crash_state(
+            &log,
+            log.entries.len(),
+            loss(DeviceModel::Volatile, number, seed),
+        );
         let image = image_of(&log, &crash, 1);
         seen[0].insert(image[0]);
         seen[1].insert(image[1]);
@@ -209,7 +222,7 @@ fn cuts_come_in_their_order_and_a_full_log_refuses_writes() {
     durable.set_len(BYTES).unwrap();
     let image = tempfile::tempfile().unwrap();
     let mut images = CrashImages::new(&log, &durable, BYTES);
-    let at = |position| crash_state(&log, position, DeviceModel::Volatile, 0, Seed(1));
+    let at = |position| crash_state(&log, position, loss(DeviceModel::Volatile, 0, Seed(1)));
     images.build(&at(2), &image).unwrap();
     assert!(images.build(&at(1), &image).is_err());
     let files = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
@@ -292,4 +305,59 @@ mod nbd_tests {
         assert_eq!(request(0, 0, size, 1024, &[]).0, 22);
         assert_eq!(request(0, 99, 0, 0, &[]).0, 22);
     }
+}
+
+#[test]
+fn data_are_at_risk_until_right_before_the_flush_of_their_part() {
+    let disk = disk(2);
+    let data = [1; 1024];
+    for (part, flushes) in [
+        (0, false),
+        (1, false),
+        (1, true),
+        (1, true),
+        (0, false),
+        (0, true),
+    ] {
+        match flushes {
+            true => disk.part(part).flush().unwrap(),
+            false => disk.part(part).write(&data, 0, false).unwrap(),
+        }
+    }
+    let log = disk.into_log();
+    let risk = |number: usize, sectors| DataAtRisk {
+        until: log.entries[number].at,
+        sectors,
+    };
+    // The first part is flushed at the end, the second one after its only write; then nothing is at risk.
+    assert_eq!(log.at_risk(0..6), [risk(1, 2), risk(4, 4)]);
+    assert_eq!(log.at_risk(1..3), [risk(1, 2)]);
+    assert_eq!(log.at_risk(0..9), []);
+}
+
+#[test]
+fn a_part_without_power_refuses_everything_and_alone_loses_its_cache() {
+    let disk = disk(2);
+    let [off, on] = [0, 1].map(|number| disk.part(number));
+    off.write(&[1; 512], 0, false).unwrap();
+    disk.end_power(0, disk.now());
+    on.write(&[2; 512], 0, false).unwrap();
+    for failed in [
+        off.write(&[3; 512], 0, false),
+        off.flush(),
+        off.zero(0, 512, false),
+        off.read(&mut [0; 512], 0),
+    ] {
+        assert_eq!(failed.unwrap_err().raw_os_error(), Some(5));
+    }
+    on.flush().unwrap();
+    on.write(&[4; 512], 512, false).unwrap();
+    let log = disk.into_log();
+    let only = CacheLoss {
+        only: Some(0),
+        ..loss(DeviceModel::Volatile, 0, Seed(1))
+    };
+    let fates = crash_state(&log, log.entries.len(), only).fates;
+    use WriteFate::{Dropped, Kept};
+    assert_eq!(fates, [Dropped, Kept, Kept, Kept]);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page of durability: what each setting gains, and what it loses when the power fails.
 
+mod maintainers;
+
+pub use maintainers::durability_issue;
 use plimsoll_core::durability::{
     DeviceModel, DurabilityFlaw, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
 };
@@ -123,10 +126,11 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         false => format!("at most {} of loads", bound(least)),
     };
     Some(format!(
-        "{} lost nothing in {} simulated power cuts{each} of {} ({}); {sure} may lose acknowledged writes (95 % \
+        "{} lost nothing in {} simulated power cuts{each}{} in {} ({}); {sure} may lose acknowledged writes (95 % \
          confidence).",
         names(rows, result),
         least.states,
+        result.cut_disks.describe(),
         plural(least.loads.into(), "load"),
         cache_of(least.model),
     ))
@@ -156,8 +160,8 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
         });
     let protected = losses_of_protected(row, losses.model);
     let cuts = match losses.model {
-        DeviceModel::Killed => "kills",
-        _ => "simulated power cuts",
+        DeviceModel::Killed => "kills".to_owned(),
+        _ => format!("simulated power cuts{}", result.cut_disks.describe()),
     };
     Some(format!(
         "{} {speed}lost acknowledged writes in {} of {} {cuts} ({}){protected}{}.",
@@ -495,6 +499,14 @@ fn method_section(result: &DurabilityResult) -> ReportSection {
             requests.to_string(),
         ),
     ];
+    facts.extend(result.rows.iter().filter_map(|row| {
+        let rate = row.totals.rate_on_logged_disk()?;
+        let what = format!(
+            "Acknowledged writes a second on the logged disk, {}",
+            name(row, result)
+        );
+        Some((what, units::rate(rate)))
+    }));
     facts.extend(models);
     ReportSection {
         items: vec![ReportItem::Facts(facts)],

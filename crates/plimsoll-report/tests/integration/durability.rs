@@ -2,7 +2,7 @@
 //! The page of durability, of a result of format 1.0.
 
 use plimsoll_core::durability::{DurabilityFlaw, DurabilityResult};
-use plimsoll_report::{durability, durability_junit, html, terminal};
+use plimsoll_report::{durability, durability_issue, durability_junit, html, terminal};
 
 fn result() -> DurabilityResult {
     serde_json::from_str(include_str!("../durability/1.0.json")).unwrap()
@@ -41,6 +41,16 @@ fn a_promise_that_is_broken_comes_first() {
         cases.matches("<error type=\"data\"").count()
     };
     assert_eq!(errors(&result()), 0, "a loss that is allowed");
+    assert_eq!(durability_issue(&result()), None);
+    let issue = durability_issue(&broken).unwrap();
+    for part in [
+        "Expected: no acknowledged write is lost.",
+        "9 of 9 states lost acknowledged writes, in 3 of 3 loads (lost in 9)",
+        "--set 'synchronous_commit=off'",
+        "--for 2s",
+    ] {
+        assert!(issue.contains(part), "{part} is not in {issue}");
+    }
     let lossy = broken.rows[1].losses.iter();
     let lossy = lossy.filter(|losses| losses.states_with_losses > 0);
     assert_eq!(errors(&broken), lossy.count());
@@ -49,6 +59,8 @@ fn a_promise_that_is_broken_comes_first() {
     let flaws = &mut late.rows[1].losses[1].flaws;
     flaws.insert(DurabilityFlaw::OlderThanPromised, 2);
     assert!(late.rows[1].breaks_its_promise());
+    let issue = durability_issue(&late).unwrap();
+    assert!(issue.contains("nothing older than 600 ms"), "{issue}");
     let answer = durability(&late).answer.text;
     assert!(
         answer.contains("loses more than its manual says"),

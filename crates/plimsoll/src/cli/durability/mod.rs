@@ -9,7 +9,7 @@ use plimsoll_agent::run_id;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
-use plimsoll_core::durability::{DeviceModel, DurabilityResult};
+use plimsoll_core::durability::{CutDisks, DeviceModel, DurabilityResult};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
@@ -71,6 +71,10 @@ pub(super) struct DurabilityArgs {
     /// How the disk loses its power: volatile (a write cache is lost), protected (it survives) or both.
     #[arg(long, default_value = "both", value_parser = ["volatile", "protected", "both"], value_name = "MODEL")]
     device: String,
+    /// Disks of a stack whose power fails: all at one instant, one in the middle of each load, or in-turn: one,
+    /// then the others.
+    #[arg(long, default_value = "all", value_parser = ["all", "one", "in-turn"], value_name = "DISKS")]
+    cut_disks: String,
     /// Loads of each setting; the bound on what was not seen counts these.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     loads: u32,
@@ -119,6 +123,7 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         let text = format!("--disk-size: expected {} to {}", range[0], range[1]);
         return Err(CliError::invalid(text));
     }
+    let cut_disks = cut_disks(&args.cut_disks);
     let host = context::host();
     let id = format!("durability-{}", run_id::run_id());
     let state = context::state_dir()?;
@@ -137,11 +142,13 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         loads: args.loads,
         cuts: args.cuts,
         models: models(&args.device),
+        cut_disks,
         length: args.length,
         clients: args.clients,
         gain: None,
         seed: args.seed.map_or_else(|| Seed(clock::wall_clock().0), Seed),
     };
+    check_cut_disks(&campaign)?;
     if args.dry_run {
         terminal::print(&plan(&campaign, args));
         return Ok(ExitCode::SUCCESS);
@@ -198,6 +205,30 @@ fn shape_of(campaign: &DurabilityCampaign<'_>, args: &DurabilityArgs) -> DiskSha
         parts: parts.max().unwrap_or(1),
         part_bytes: args.disk_size,
     }
+}
+
+fn cut_disks(name: &str) -> CutDisks {
+    let named = CutDisks::ALL.into_iter().find(|disks| disks.name() == name);
+    named.unwrap_or_default()
+}
+
+/// A disk can be cut alone where others go on.
+fn check_cut_disks(campaign: &DurabilityCampaign<'_>) -> Result<(), CliError> {
+    let is_alone = |disk: &BenchDisk| match disk {
+        BenchDisk::FileSystem(_) => true,
+        BenchDisk::Stack(stack) => stack.disks() < 2,
+    };
+    let alone = campaign.rows.iter().any(|row| is_alone(&row.disk));
+    if campaign.cut_disks == CutDisks::All || !alone {
+        return Ok(());
+    }
+    let text = format!(
+        "--cut-disks {}: {} has one disk alone",
+        campaign.cut_disks.name(),
+        campaign.file.name
+    );
+    Err(CliError::invalid(text)
+        .hint("take a stack with several disks, such as raid1, here or with --over"))
 }
 
 fn models(device: &str) -> Vec<DeviceModel> {
@@ -299,6 +330,7 @@ fn empty_result(campaign: &DurabilityCampaign<'_>, storage: &Path) -> Durability
         gain_on,
         kernel: facts::machine().kernel,
         rows: campaign.empty_rows(),
+        cut_disks: campaign.cut_disks,
         interrupted: false,
     }
 }
@@ -329,15 +361,24 @@ impl DurabilityFolder {
         self.0.join("durability.html")
     }
 
+    fn issue(&self) -> PathBuf {
+        self.0.join("for-maintainers.md")
+    }
+
     fn write(&self, result: &DurabilityResult) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
         let page = plimsoll_report::html(&plimsoll_report::durability(result));
         let cases = plimsoll_report::durability_junit(result);
-        for (path, bytes) in [
+        let issue = plimsoll_report::durability_issue(result);
+        let files = [
             (self.0.join("durability.json"), text),
             (self.0.join("junit.xml"), cases),
             (self.page(), page),
-        ] {
+        ];
+        for (path, bytes) in files
+            .into_iter()
+            .chain(issue.map(|text| (self.issue(), text)))
+        {
             plimsoll_archive::write_result(&path, bytes).map_err(doing(
                 CliExitCode::Failed,
                 format!("write {}", path.display()),
@@ -375,6 +416,11 @@ fn show(result: &DurabilityResult, folder: &DurabilityFolder, args: &DurabilityA
         terminal::print(&format!("Page: {}", folder.page().display()));
     }
     if result.rows.iter().any(|row| row.breaks_its_promise()) {
+        terminal::say(&format!(
+            "{} is a text for the maintainers of {}",
+            folder.issue().display(),
+            result.server
+        ));
         return super::done(CliExitCode::BadData);
     }
     match result.interrupted {

@@ -88,8 +88,7 @@ impl DurabilitySubject {
         let mut read = Self::alone(files()?);
         read.put_on(subject)?;
         subject.clone_into(&mut read.file.name);
-        read.file.about =
-            "files on a stack, all of whose disks lose their power at one instant".into();
+        read.file.about = "files on a stack".into();
         // The stack is what is asked about.
         read.file.first_setting = None;
         Ok(read)

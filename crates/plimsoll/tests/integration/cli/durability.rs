@@ -333,6 +333,10 @@ fn mistakes_are_told_before_anything_is_made() {
         (&["durability", "nothing.toml"], "nothing.toml"),
         (&["durability", "nbd", "--over", "nbd"], "leave out --over"),
         (&["durability", "nfs"], "so none can be cut"),
+        (
+            &["durability", "files", "--cut-disks", "one"],
+            "files has one disk alone",
+        ),
         (&["durability", "/proc"], "expected one of ext4, xfs, btrfs"),
         (
             &["durability", "nbd", "--vary", "barriers"],
