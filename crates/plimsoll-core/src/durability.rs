@@ -108,8 +108,25 @@ impl CutDisks {
     pub fn describe(self) -> &'static str {
         match self {
             CutDisks::All => "",
-            CutDisks::One => " of one disk in the middle of a load",
-            CutDisks::InTurn => " of one disk in the middle of a load and of the others later",
+            CutDisks::One => " of one disk",
+            CutDisks::InTurn => " of one disk after another",
+        }
+    }
+
+    /// How it is done, where it is not all at one instant.
+    #[must_use]
+    pub fn explain(self) -> Option<&'static str> {
+        match self {
+            CutDisks::All => None,
+            CutDisks::One => Some(
+                "One disk, drawn for each load, loses its power in the middle of the load, which goes on. It is judged \
+                 what the stack has without it, and after an orderly restart with it.",
+            ),
+            CutDisks::InTurn => Some(
+                "One disk, drawn for each load, loses its power in the middle of the load, which goes on. The others \
+                 lose theirs later, all at one instant. It is judged what the stack has without the first disk, and \
+                 after a restart with all.",
+            ),
         }
     }
 }

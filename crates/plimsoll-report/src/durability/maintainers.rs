@@ -72,12 +72,12 @@ fn tell(text: &mut String, row: &DurabilityRow, result: &DurabilityResult) {
         .collect();
     let _ = writeln!(
         text,
-        "\nTo repeat it:\n\n    plimsoll durability '{}'{} --cut-disks {} --clients {} --for {} --seed {} --blocks 0",
+        "\nTo repeat it:\n\n    plimsoll durability '{}'{} --cut-disks {} --clients {} --for {}ms --seed {} --blocks 0",
         result.server,
         settings.concat(),
         result.cut_disks.name(),
         result.clients,
-        units::duration(result.load_time).replace(' ', ""),
+        result.load_time.0 / 1_000_000,
         result.seed
     );
 }

@@ -18,8 +18,8 @@ use crate::model::{
 
 /// Confidence of the bounds on what was not seen.
 const CONFIDENCE: f64 = 0.95;
-/// Rows whose sentence the answer has.
-const SENTENCES_MAX: usize = 3;
+/// Sentences of the answer: the table has the rest.
+const SENTENCES_MAX: usize = 2;
 
 /// Durability of a server as a report.
 #[must_use]
@@ -122,54 +122,58 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         _ => " each",
     };
     let sure = match least.loads < LOADS_FEW {
-        true => format!("too few to call it safe: up to {} of loads", bound(least)),
+        true => format!("too few to call it safe, up to {} of loads", bound(least)),
         false => format!("at most {} of loads", bound(least)),
     };
+    let cache = match least.model {
+        DeviceModel::Killed => String::new(),
+        model => format!(" with a {model} disk cache"),
+    };
     Some(format!(
-        "{} lost nothing in {} simulated power cuts{each}{} in {} ({}); {sure} may lose acknowledged writes (95 % \
-         confidence).",
+        "{} lost nothing in {} {}{each}{}{cache} in {}: {sure} may lose acknowledged writes (95 % confidence).",
         names(rows, result),
         least.states,
+        match least.model {
+            DeviceModel::Killed => "kills of the server",
+            _ => "simulated power cuts",
+        },
         result.cut_disks.describe(),
         plural(least.loads.into(), "load"),
-        cache_of(least.model),
     ))
-}
-
-/// The disk of a model in a sentence on cuts.
-fn cache_of(model: DeviceModel) -> &'static str {
-    match model {
-        DeviceModel::Volatile => "disk with a volatile write cache",
-        DeviceModel::Protected => "disk with a protected write cache",
-        DeviceModel::Killed => "the server alone killed",
-    }
 }
 
 /// The sentence on a row that lost something.
 fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<String> {
     let losses = deciding(row)?;
+    let claim = match (row.breaks_its_promise(), row.may_lose.is_empty()) {
+        (true, true) => " claims to be safe, and",
+        (true, false) => " loses more than its manual says: it",
+        (false, _) => "",
+    };
     let speed = row
         .gain
         .as_ref()
         .and_then(times)
         .map_or(String::new(), |times| {
             format!(
-                "acknowledges {} as many writes a second and ",
+                " acknowledges {} as many writes a second and",
                 times.replace('×', " times")
             )
         });
-    let protected = losses_of_protected(row, losses.model);
     let cuts = match losses.model {
-        DeviceModel::Killed => "kills".to_owned(),
-        _ => format!("simulated power cuts{}", result.cut_disks.describe()),
+        DeviceModel::Killed => "kills of the server".to_owned(),
+        model => format!(
+            "simulated power cuts{} with a {model} disk cache",
+            result.cut_disks.describe()
+        ),
     };
     Some(format!(
-        "{} {speed}lost acknowledged writes in {} of {} {cuts} ({}){protected}{}.",
+        "{}{claim}{speed} lost acknowledged writes in {} of {} {cuts}{}{}.",
         name(row, result),
         losses.states_with_losses,
         losses.states,
-        cache_of(losses.model),
-        kinds_of_loss(losses)
+        losses_of_protected(row, losses.model),
+        kind_of_loss(losses)
     ))
 }
 
@@ -177,38 +181,36 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
 fn losses_of_protected(row: &DurabilityRow, told: DeviceModel) -> String {
     match losses(row, DeviceModel::Protected) {
         Some(other) if told == DeviceModel::Volatile && other.states_with_losses > 0 => format!(
-            ", and in {} of {} with a protected one",
+            " and in {} of {} with a protected one",
             other.states_with_losses, other.states
         ),
         _ => String::new(),
     }
 }
 
-/// The kinds of loss, each with its number of states, and how far back single losses go.
-fn kinds_of_loss(losses: &DurabilityLosses) -> String {
+/// The worst kind of loss with its number of states, or else how far back single losses go.
+fn kind_of_loss(losses: &DurabilityLosses) -> String {
     let kinds = [
-        (DurabilityFlaw::Empty, "all writes of the load were gone"),
         (
             DurabilityFlaw::DoesNotMount,
             "the file system did not mount",
         ),
         (DurabilityFlaw::DoesNotStart, "the server did not start"),
         (DurabilityFlaw::Unreadable, "the server could not be read"),
+        (DurabilityFlaw::Empty, "all writes of the load were gone"),
     ];
-    let kind = |(flaw, words): (DurabilityFlaw, &str)| {
-        let states = losses.flaws.get(&flaw)?;
-        Some(format!("{words} in {states}"))
-    };
-    let mut parts: Vec<String> = kinds.into_iter().filter_map(kind).collect();
-    if let Some(window) = losses.window.filter(|window| *window > Nanos(0)) {
-        parts.push(format!(
-            "single writes were lost up to {} after they were acknowledged",
-            units::duration(window)
-        ));
+    let counted = kinds
+        .iter()
+        .filter_map(|(flaw, words)| Some((losses.flaws.get(flaw)?, words)));
+    if let Some((states, words)) = counted.max_by_key(|(states, _)| **states) {
+        return format!(": {words} in {states}");
     }
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!(": {}", parts.join(", ")),
+    match losses.window.filter(|window| *window > Nanos(0)) {
+        Some(window) => format!(
+            ": up to {} after they were acknowledged",
+            units::duration(window)
+        ),
+        None => String::new(),
     }
 }
 
@@ -223,18 +225,17 @@ fn answer(result: &DurabilityResult) -> ReportAnswer {
         .iter()
         .filter(|row| row.breaks_its_promise())
         .collect();
-    let mut text: Vec<String> = broken
-        .iter()
-        .map(|row| promise_broken(row, result))
-        .collect();
-    if !kept.is_empty() {
-        text.extend(kept_sentence(&kept, result));
-    }
-    // A broken promise is what a reader must know first.
+    // A broken promise is what a reader must know first, then what is safe.
     let (first, rest): (Vec<&DurabilityRow>, Vec<_>) =
         lost.into_iter().partition(|row| row.breaks_its_promise());
-    let told = first.into_iter().chain(rest).take(SENTENCES_MAX);
-    text.extend(told.filter_map(|row| lost_sentence(row, result)));
+    let told = |rows: &[&DurabilityRow]| -> Vec<String> {
+        let sentences = rows.iter().filter_map(|row| lost_sentence(row, result));
+        sentences.take(SENTENCES_MAX).collect()
+    };
+    let mut text = told(&first);
+    text.extend(kept_sentence(&kept, result));
+    text.extend(told(&rest));
+    text.truncate(SENTENCES_MAX);
     if text.is_empty() {
         text.push("Nothing was judged: the run ended before its first load was over.".into());
     }
@@ -248,14 +249,6 @@ fn answer(result: &DurabilityResult) -> ReportAnswer {
         figure: figure(result),
         doubts: doubts(result),
         ..ReportAnswer::default()
-    }
-}
-
-fn promise_broken(row: &DurabilityRow, result: &DurabilityResult) -> String {
-    let name = name(row, result);
-    match row.may_lose.is_empty() {
-        true => format!("{name} claims to be safe, and is not."),
-        false => format!("{name} loses more than its manual says."),
     }
 }
 
@@ -364,10 +357,7 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
     }));
     columns.extend(["#oldest loss", "~#recovery"].map(String::from));
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut table = ReportTable::new(
-        "Power cuts that lost acknowledged writes, by write cache of the disk",
-        &columns,
-    );
+    let mut table = ReportTable::new("Power cuts with losses, by disk cache", &columns);
     for row in &result.rows {
         let mut cells = vec![ReportTableCell::new(name(row, result))];
         if has_gains {
@@ -436,6 +426,7 @@ fn notes(result: &DurabilityResult) -> Vec<String> {
             .filter(|model| result.rows.iter().any(|row| losses(row, *model).is_some()))
             .map(|model| format!("{model}: {}.", model.explain())),
     );
+    notes.extend(result.cut_disks.explain().map(String::from));
     if !result.gain_on.is_empty() {
         notes.push(format!(
             "Gain: on {}, without the logging disk, with its 95 % interval.",

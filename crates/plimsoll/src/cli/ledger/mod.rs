@@ -272,7 +272,7 @@ fn check_outlasts(ledger: &Path, targets: &[LedgerTargetSpec]) -> Result<(), Cli
         (None, Some(target)) => format!("it is on the disk of {}", target.given),
         (None, None) => {
             terminal::say(&format!(
-                "cut the power when you like; then: plimsoll ledger check {} --ledger {} --certificate DIR",
+                "cut the power once writes are acknowledged; then: plimsoll ledger check {} --ledger {} --certificate DIR",
                 targets
                     .iter()
                     .map(|target| target.given.as_str())
