@@ -261,8 +261,8 @@ impl LedgerSharedState<'_> {
     }
 }
 
-/// The campaign of a ledger, and whether its writer or its storage was cut off: it did not end in good order, or
-/// its last operation was not answered.
+/// The campaign of a ledger, and whether its writer or its storage was cut off: it did not end in good
+/// order, or its last operation was not answered.
 ///
 /// # Errors
 /// When the file cannot be read, or is no ledger.
