@@ -55,8 +55,8 @@ pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, Clas
     (known.build)(&SettingValues::new(name, known.settings, given)?)
 }
 
-/// The workload that these words mean (see [`ClassicSpec::parse`]), named after all that was set, on a machine
-/// with so much memory, which some programs use by default.
+/// The workload that these words mean (see [`ClassicSpec::parse`]), named after all that was set, on a
+/// machine with this much memory, which some programs use by default.
 ///
 /// # Errors
 /// As for [`workload`], and when the words cannot be taken apart.

@@ -83,7 +83,7 @@ impl fmt::Display for FaultCommand {
     }
 }
 
-crate::named_variants! {
+crate::named::named_variants! {
     FaultKind,
     /// Its name on the command line and in reports.
     name:

@@ -27,7 +27,7 @@ pub mod load;
 pub mod load_line;
 pub mod mapping;
 pub mod model;
-mod named;
+pub mod named;
 pub mod nearest;
 pub mod num;
 pub mod offsets;

@@ -20,3 +20,5 @@ macro_rules! named_variants {
         }
     };
 }
+
+pub use named_variants;

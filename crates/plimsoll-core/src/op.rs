@@ -60,7 +60,7 @@ pub enum OpKind {
     SyncAll,
 }
 
-crate::named_variants! {
+crate::named::named_variants! {
     OpKind,
     /// The name in reports and files.
     name:

@@ -53,7 +53,7 @@ pub enum DiskMetric {
     TotalTime,
 }
 
-plimsoll_core::named_variants! {
+plimsoll_core::named::named_variants! {
     DiskMetric,
     /// The name of the metric in PCP.
     pcp_name:

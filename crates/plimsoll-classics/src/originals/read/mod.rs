@@ -53,7 +53,7 @@ pub enum ProgramOutputFormat {
     Io500,
 }
 
-plimsoll_core::named_variants! {
+plimsoll_core::named::named_variants! {
     ProgramOutputFormat,
     /// Its name on the command line.
     name:

@@ -71,8 +71,8 @@ pub(super) struct DurabilityArgs {
     /// How the disk loses its power: volatile (a write cache is lost), protected (it survives) or both.
     #[arg(long, default_value = "both", value_parser = ["volatile", "protected", "both"], value_name = "MODEL")]
     device: String,
-    /// Disks of a stack whose power fails: all at one instant, one in the middle of each load, or in-turn: one
-    /// and later the others.
+    /// Disks of a stack whose power fails: all at one instant, one in the middle of each load, or in-turn:
+    /// one and later the others.
     #[arg(long, default_value = "all", value_parser = ["all", "one", "in-turn"], value_name = "DISKS")]
     cut_disks: String,
     /// Loads of each setting; the bound on what was not seen counts these.
