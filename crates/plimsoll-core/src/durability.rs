@@ -170,6 +170,18 @@ impl DurabilityFlaw {
         DurabilityFlaw::OlderThanPromised,
     ];
 
+    /// Whether it means that nothing of the load is there or can be asked for.
+    #[must_use]
+    pub fn is_of_all(self) -> bool {
+        matches!(
+            self,
+            DurabilityFlaw::Empty
+                | DurabilityFlaw::DoesNotMount
+                | DurabilityFlaw::DoesNotStart
+                | DurabilityFlaw::Unreadable
+        )
+    }
+
     /// As results name it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -231,13 +243,7 @@ impl CrashFindings {
     /// when the load began.
     #[must_use]
     pub fn has_lost_all(&self) -> bool {
-        let of_all = [
-            DurabilityFlaw::Empty,
-            DurabilityFlaw::DoesNotMount,
-            DurabilityFlaw::DoesNotStart,
-            DurabilityFlaw::Unreadable,
-        ];
-        of_all.iter().any(|flaw| self.flaws.contains_key(flaw))
+        self.flaws.keys().any(|flaw| flaw.is_of_all())
     }
 
     /// Acknowledged writes that are lost or wrong. All of them where nothing can be asked.

@@ -389,7 +389,7 @@ impl DurabilityLoads<'_> {
     ) -> Result<CrashFindings, DurabilityError> {
         let RecoveryStart { cut, seed, began } = recovery;
         let started = match self.is_server() {
-            true => bench.start(&self.view, data, seed.0),
+            true => bench.start_again(&self.view, data, seed.0),
             false => Ok(()),
         };
         let took = bench.inside().clock().now().saturating_sub(began);

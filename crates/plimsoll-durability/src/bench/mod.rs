@@ -28,7 +28,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long a server may take until it answers.
-const READY_LIMIT_S: u32 = 30;
+const READY_LIMIT_S: u32 = 120;
+/// The least that it may take after a cut.
+const READY_AGAIN_LIMIT_S: u32 = 30;
+/// How many times as long as the slowest start before a cut it may take after one: it recovers, and this machine
+/// may be busier than it was.
+const SLOWER_AGAIN: u32 = 5;
 /// How long its data directory may take to be prepared.
 const PREPARE_LIMIT_S: u32 = 300;
 /// Options of all mounts: device files and set-user-ID programs of a server have no effect.
@@ -207,6 +212,8 @@ pub struct DurabilityBench {
     stack: Option<AppliedPlan>,
     /// The disks of a crash state of a stack, while they are served.
     state: Option<ServedDisk>,
+    /// The longest that the server took to be ready where nothing had been cut.
+    slowest_start: Duration,
 }
 
 /// Where the bench and its stacks note what they do.
@@ -281,6 +288,7 @@ impl DurabilityBench {
             shape,
             stack: None,
             state: None,
+            slowest_start: Duration::ZERO,
         })
     }
 
@@ -463,11 +471,41 @@ impl DurabilityBench {
         Ok(version)
     }
 
-    /// Starts the server, and waits until it answers.
+    /// Starts the server where nothing was cut, and waits until it answers.
     ///
     /// # Errors
     /// When it does not.
     pub fn start(&mut self, view: &ServerView, data: &Path, seed: u64) -> Result<(), HostError> {
+        let began = self.host.clock().now();
+        self.start_within(READY_LIMIT_S, view, data, seed)?;
+        let took = self.host.clock().now().saturating_sub(began);
+        self.slowest_start = self.slowest_start.max(took);
+        Ok(())
+    }
+
+    /// Starts the server after a cut. It has several times as long as it took before, so that a busy machine is
+    /// not taken for a server that does not start.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn start_again(
+        &mut self,
+        view: &ServerView,
+        data: &Path,
+        seed: u64,
+    ) -> Result<(), HostError> {
+        let slower = self.slowest_start.saturating_mul(SLOWER_AGAIN).as_secs();
+        let limit = u32::try_from(slower).unwrap_or(u32::MAX);
+        self.start_within(limit.max(READY_AGAIN_LIMIT_S), view, data, seed)
+    }
+
+    fn start_within(
+        &mut self,
+        limit_s: u32,
+        view: &ServerView,
+        data: &Path,
+        seed: u64,
+    ) -> Result<(), HostError> {
         self.empty_run(view)?;
         let mark = self.places.mark("server");
         let ready = view.command(ServerScript::Ready, data, &mark, seed);
@@ -475,7 +513,7 @@ impl DurabilityBench {
             cmd: view.command(ServerScript::Start, data, &mark, seed),
             mark,
             log: self.places.text("server.log"),
-            ready: PlanReadinessCheck::Succeeds(ready.within_s(READY_LIMIT_S)),
+            ready: PlanReadinessCheck::Succeeds(ready.within_s(limit_s)),
         };
         self.inside.carry_out(&self.places.id, &action)
     }

@@ -5,7 +5,7 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
 use super::view::ResultsView;
-use crate::model::{ForestChart, ForestGroup, ForestRow, ReportChart, ReportFigure};
+use crate::model::{ForestChart, ForestGroup, ForestRow, ForestWords, ReportChart, ReportFigure};
 use crate::words;
 
 /// Most rows of a first screen.
@@ -101,6 +101,7 @@ pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {
     ForestChart {
         base: base.unwrap_or_default(),
         margin: view.results.manifest.policy.margin,
+        words: ForestWords::BETTER,
         groups,
     }
 }

@@ -12,8 +12,9 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::events::bound_of_none;
 
 use crate::model::{
-    ForestChart, ForestGroup, ForestRow, ReportAnswer, ReportChart, ReportDocument, ReportDoubt,
-    ReportFigure, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+    ForestChart, ForestGroup, ForestRow, ForestWords, ReportAnswer, ReportChart, ReportDocument,
+    ReportDoubt, ReportFigure, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
 };
 
 /// Confidence of the bounds on what was not seen.
@@ -188,29 +189,26 @@ fn losses_of_protected(row: &DurabilityRow, told: DeviceModel) -> String {
     }
 }
 
-/// The worst kind of loss with its number of states, or else how far back single losses go.
+/// How far back single losses go, and the number of states that lost everything or could not be asked.
 fn kind_of_loss(losses: &DurabilityLosses) -> String {
-    let kinds = [
-        (
-            DurabilityFlaw::DoesNotMount,
-            "the file system did not mount",
-        ),
-        (DurabilityFlaw::DoesNotStart, "the server did not start"),
-        (DurabilityFlaw::Unreadable, "the server could not be read"),
-        (DurabilityFlaw::Empty, "all writes of the load were gone"),
-    ];
-    let counted = kinds
-        .iter()
-        .filter_map(|(flaw, words)| Some((losses.flaws.get(flaw)?, words)));
-    if let Some((states, words)) = counted.max_by_key(|(states, _)| **states) {
-        return format!(": {words} in {states}");
-    }
-    match losses.window.filter(|window| *window > Nanos(0)) {
-        Some(window) => format!(
-            ": up to {} after they were acknowledged",
+    let of_all = DurabilityFlaw::ALL
+        .into_iter()
+        .filter(|flaw| flaw.is_of_all());
+    let all: u32 = of_all.filter_map(|flaw| losses.flaws.get(&flaw)).sum();
+    let window = losses.window.filter(|window| *window > Nanos(0));
+    let mut parts = Vec::new();
+    if let Some(window) = window {
+        parts.push(format!(
+            "up to {} after they were acknowledged",
             units::duration(window)
-        ),
-        None => String::new(),
+        ));
+    }
+    if all > 0 {
+        parts.push(format!("all writes of the load in {all}"));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(": {}", parts.join(", ")),
     }
 }
 
@@ -307,7 +305,7 @@ fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
             label: name(row, result),
             ratio: Some(gain.ratio?),
             text: times(gain)?,
-            verdict: format!("lost in {lost} of {states}"),
+            verdict: format!("{lost} of {states}"),
             tone: match lost {
                 0 => ReportSeverity::Good,
                 _ => ReportSeverity::Bad,
@@ -325,6 +323,7 @@ fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
             .map(|row| name(row, result))
             .unwrap_or_default(),
         margin: 0.0,
+        words: ForestWords::MORE,
         groups: vec![ForestGroup {
             title: "acknowledged writes a second".into(),
             metric: "times as many".into(),
@@ -334,7 +333,7 @@ fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
     Some(
         ReportFigure::new(
             "What does a setting gain, and what does it lose?",
-            "Right: more acknowledged writes a second. Beside it: in how many crash states it lost some.",
+            "To the right: more acknowledged writes a second. Beside it: simulated power cuts that lost some.",
             ReportChart::Forest(chart),
         )
         .compact(),
@@ -343,10 +342,6 @@ fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
 
 fn table_section(result: &DurabilityResult) -> ReportSection {
     let mut columns = vec!["setting".to_owned()];
-    let has_gains = result.rows.iter().any(|row| row.gain.is_some());
-    if has_gains {
-        columns.extend(["#writes/s", "#times the first"].map(String::from));
-    }
     let models: Vec<DeviceModel> = DeviceModel::ALL
         .into_iter()
         .filter(|model| result.rows.iter().any(|row| losses(row, *model).is_some()))
@@ -356,17 +351,21 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
         cut => format!("#{cut} cache"),
     }));
     columns.extend(["#oldest loss", "~#recovery"].map(String::from));
+    let has_gains = result.rows.iter().any(|row| row.gain.is_some());
+    if has_gains {
+        columns.extend(["#writes/s", "#times the first"].map(String::from));
+    }
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = ReportTable::new("Power cuts with losses, by disk cache", &columns);
     for row in &result.rows {
         let mut cells = vec![ReportTableCell::new(name(row, result))];
-        if has_gains {
-            cells.extend(gain_cells(row));
-        }
         cells.extend(models.iter().map(|model| loss_cell(losses(row, *model))));
         let longest = row.losses.iter().filter_map(|losses| losses.window).max();
         let slowest = row.losses.iter().filter_map(|losses| losses.recovery).max();
         cells.extend([longest, slowest].map(time_cell));
+        if has_gains {
+            cells.extend(gain_cells(row));
+        }
         table.rows.push(cells);
     }
     table.notes = notes(result);

@@ -139,8 +139,40 @@ pub struct ForestChart {
     pub base: String,
     /// Equivalence margin as a fraction.
     pub margin: f64,
+    /// The words beside the marks.
+    pub words: ForestWords,
     /// One per workload.
     pub groups: Vec<ForestGroup>,
+}
+
+/// What it means that a mark lies further to the right, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForestWords {
+    /// Above the marks.
+    pub right: &'static str,
+    /// Above the ratios.
+    pub ratio: &'static str,
+    /// Above the last column.
+    pub verdict: &'static str,
+    /// Below the axis, before the name of the base arm.
+    pub axis: &'static str,
+}
+
+impl ForestWords {
+    /// Of ratios that are better the larger they are.
+    pub const BETTER: ForestWords = ForestWords {
+        right: "better →",
+        ratio: "better by (interval)",
+        verdict: "verdict",
+        axis: "times as good as",
+    };
+    /// Of numbers, of which more is not better in every respect.
+    pub const MORE: ForestWords = ForestWords {
+        right: "more →",
+        ratio: "times as many (interval)",
+        verdict: "power cuts with losses",
+        axis: "times as many as",
+    };
 }
 
 /// The ratios under one workload.

@@ -13,13 +13,9 @@ const HEAD: f64 = 30.0;
 pub(super) fn draw(forest: &ForestChart) -> Canvas {
     let scale = axis(forest);
     let mut canvas = Canvas::new();
-    canvas.text(
-        (664.0, 14.0),
-        Anchor::Start,
-        "muted",
-        "better by (interval)",
-    );
-    canvas.text((WIDTH, 14.0), Anchor::End, "muted", "verdict");
+    let words = forest.words;
+    canvas.text((664.0, 14.0), Anchor::Start, "muted", words.ratio);
+    canvas.text((WIDTH, 14.0), Anchor::End, "muted", words.verdict);
     let mut y = 8.0;
     for group in &forest.groups {
         y = draw_group(&mut canvas, forest, group, &scale, y);
@@ -30,7 +26,7 @@ pub(super) fn draw(forest: &ForestChart) -> Canvas {
         canvas.line((x, y), (x, y + 4.0), "axis");
         canvas.text((x, y + 18.0), Anchor::Middle, "", &label);
     }
-    let title = format!("times as good as {}, logarithmic", fit(&forest.base, 200.0));
+    let title = format!("{} {}, logarithmic", words.axis, fit(&forest.base, 200.0));
     let middle = f64::midpoint(LEFT, RIGHT);
     canvas.text((middle, y + 38.0), Anchor::Middle, "muted", &title);
     canvas.finish(y + 44.0)
@@ -66,7 +62,12 @@ fn draw_group(
         &fit(&group.title, LEFT - 10.0),
     );
     canvas.text((LEFT, first - 8.0), Anchor::Start, "muted", &group.metric);
-    canvas.text((RIGHT, first - 8.0), Anchor::End, "muted", "better →");
+    canvas.text(
+        (RIGHT, first - 8.0),
+        Anchor::End,
+        "muted",
+        forest.words.right,
+    );
     let margin = 1.0 + forest.margin;
     let (from, to) = (scale.at(1.0 / margin), scale.at(margin));
     canvas.rect((from, first), (to - from, height), "band");
