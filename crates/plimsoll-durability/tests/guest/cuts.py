@@ -6,8 +6,7 @@ Nothing of plimsoll is used: what `plimsoll durability` finds with guest.toml is
 machine, whose disk keeps all that it was given (a protected cache); `cache` kills nbdkit, whose write-back cache is
 then lost (a volatile one), and the guest with it.
 
-Wants KERNEL, the unpacked packages of a Debian kernel (linux-image-cloud-amd64) and of busybox-static in one
-directory, and qemu-system-x86, nbdkit, e2fsprogs, cpio.
+Wants IMAGE, the directory that pack.py made, and qemu-system-x86, nbdkit, e2fsprogs.
 """
 
 import argparse
@@ -15,47 +14,25 @@ import collections
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-MODULES = ["virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk"]
 BOOT_LIMIT_S = 120
-
-
-def pack(unpacked, work):
-    """The kernel and the first files of the guest."""
-    root = work / "root"
-    for name in ["bin", "proc", "sys", "dev", "disk", "modules"]:
-        (root / name).mkdir(parents=True)
-    shutil.copy(next(unpacked.glob("bin/busybox")), root / "bin/busybox")
-    (root / "bin/sh").symlink_to("busybox")
-    for module in MODULES:
-        shutil.copy(next(unpacked.glob(f"lib/modules/*/**/{module}.ko")), root / "modules")
-    for name, to in [("init.sh", "init"), ("ack.sh", "ack.sh"), ("have.sh", "have.sh")]:
-        shutil.copy(HERE / name, root / to)
-        (root / to).chmod(0o755)
-    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
-    packed = subprocess.run(["cpio", "-o", "-H", "newc"], cwd=root, input=names.encode(), capture_output=True)
-    packed.check_returncode()
-    (work / "initrd").write_bytes(packed.stdout)
-    return next(unpacked.glob("boot/vmlinuz-*"))
 
 
 class Guest:
     """A guest that runs until it is ended."""
 
-    def __init__(self, options, kernel, drive, number, phase):
+    def __init__(self, options, drive, number, phase):
         self.work, self.lines = options.work, options.work / "lines"
         self.lines.write_bytes(b"")
-        words = f"console=ttyS0 quiet panic=-1 cut_method={options.method} cut_seed={number} "
+        words = f"console=ttyS0 quiet panic=-1 rdinit=/cuts.sh cut_method={options.method} cut_seed={number} "
         words += f"cut_mount={options.mount} cut_phase={phase}"
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-machine", f"accel={options.accel}", "-cpu", "max", "-m", "160", "-nodefaults", "-display", "none"]
-            + ["-kernel", kernel, "-initrd", self.work / "initrd", "-append", words]
+            + ["-kernel", options.image / "vmlinuz", "-initrd", options.image / "initrd", "-append", words]
             + ["-chardev", f"file,id=c,path={self.work}/console", "-serial", "chardev:c"]
             + ["-chardev", f"file,id=l,path={self.lines}", "-serial", "chardev:l"]
             + ["-drive", f"if=none,id=d,{drive}", "-device", "virtio-blk-pci,drive=d"]
@@ -91,8 +68,8 @@ class Guest:
         self.process.wait()
 
 
-def cut_by_reset(options, kernel, image, number):
-    guest = Guest(options, kernel, f"file={image},format=raw,cache=writeback", number, "write")
+def cut_by_reset(options, image, number):
+    guest = Guest(options, f"file={image},format=raw,cache=writeback", number, "write")
     try:
         guest.wait_for("# begins")
         time.sleep(options.seconds)
@@ -104,14 +81,14 @@ def cut_by_reset(options, kernel, image, number):
         guest.end()
 
 
-def cut_by_cache(options, kernel, image, number):
+def cut_by_cache(options, image, number):
     nbd = options.work / "nbd"
     nbd.unlink(missing_ok=True)
     server = subprocess.Popen(["nbdkit", "-f", "-U", nbd, "--filter=cache", "file", image, "cache=writeback"])
     try:
         while not nbd.exists():
             time.sleep(0.02)
-        guest = Guest(options, kernel, f"file=nbd+unix:///?socket={nbd},format=raw,cache=writeback", number, "write")
+        guest = Guest(options, f"file=nbd+unix:///?socket={nbd},format=raw,cache=writeback", number, "write")
         try:
             guest.wait_for("# begins")
             time.sleep(options.seconds)
@@ -122,7 +99,7 @@ def cut_by_cache(options, kernel, image, number):
     finally:
         server.kill()
         server.wait()
-    guest = Guest(options, kernel, f"file={image},format=raw,cache=writeback", number, "ask")
+    guest = Guest(options, f"file={image},format=raw,cache=writeback", number, "ask")
     try:
         guest.wait_for("# ends")
         return before, guest.said()
@@ -149,7 +126,7 @@ def judge(before, after):
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    words.add_argument("kernel", type=pathlib.Path)
+    words.add_argument("image", type=pathlib.Path)
     words.add_argument("way", choices=["reset", "cache"])
     words.add_argument("--method", default="fsync", choices=["fsync", "none"])
     words.add_argument("--mount", default="rw")
@@ -161,12 +138,11 @@ def main():
     states, lossy, all_acknowledged, classes = 0, 0, 0, collections.Counter()
     with tempfile.TemporaryDirectory(prefix="guest-cuts-") as work:
         options.work = pathlib.Path(work)
-        kernel = pack(options.kernel, options.work)
         image = options.work / "disk"
         for number in range(1, options.cuts + 1):
             image.unlink(missing_ok=True)
             subprocess.run(["mkfs.ext4", "-q", image, "300M"], check=True, stdout=subprocess.DEVNULL)
-            before, after = cut(options, kernel, image, number)
+            before, after = cut(options, image, number)
             acknowledged, flaws = judge(before, after)
             states, lossy, all_acknowledged = states + 1, lossy + bool(flaws), all_acknowledged + acknowledged
             classes.update(dict.fromkeys(flaws, 1))

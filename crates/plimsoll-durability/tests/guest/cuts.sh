@@ -6,9 +6,7 @@ export PATH=/bin
 mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
-for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
-  insmod "/modules/$module.ko"
-done
+for module in virtio_pci virtio_blk; do modprobe "$module"; done
 exec >/dev/ttyS1
 stty raw <&1
 for word in $(cat /proc/cmdline); do
