@@ -31,8 +31,8 @@ use std::time::Duration;
 const READY_LIMIT_S: u32 = 120;
 /// The least that it may take after a cut.
 const READY_AGAIN_LIMIT_S: u32 = 30;
-/// How many times as long as the slowest start before a cut it may take after one: it recovers, and this machine
-/// may be busier than it was.
+/// How many times as long as the slowest start before a cut it may take after one: it recovers, and this
+/// machine may be busier than it was.
 const SLOWER_AGAIN: u32 = 5;
 /// How long its data directory may take to be prepared.
 const PREPARE_LIMIT_S: u32 = 300;
@@ -483,8 +483,8 @@ impl DurabilityBench {
         Ok(())
     }
 
-    /// Starts the server after a cut. It has several times as long as it took before, so that a busy machine is
-    /// not taken for a server that does not start.
+    /// Starts the server after a cut. It has several times as long as it took before, so that a busy machine
+    /// is not taken for a server that does not start.
     ///
     /// # Errors
     /// When it does not answer.

@@ -145,7 +145,7 @@ pub struct ForestChart {
     pub groups: Vec<ForestGroup>,
 }
 
-/// What it means that a mark lies further to the right, in words.
+/// Words for a mark that lies further to the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForestWords {
     /// Above the marks.
