@@ -123,15 +123,16 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         _ => " each",
     };
     let sure = match least.loads < LOADS_FEW {
-        true => format!("too few to call it safe, up to {} of loads", bound(least)),
-        false => format!("at most {} of loads", bound(least)),
+        true => "too few to call it safe: ",
+        false => "",
     };
     let cache = match least.model {
         DeviceModel::Killed => String::new(),
         model => format!(" with a {model} disk cache"),
     };
     Some(format!(
-        "{} lost nothing in {} {}{each}{}{cache} in {}: {sure} may lose acknowledged writes (95 % confidence).",
+        "{} lost nothing in {} {}{each}{}{cache}, in {}: {sure}losses in up to {} of such loads may have gone \
+         unseen (95 % confidence).",
         names(rows, result),
         least.states,
         match least.model {
@@ -140,6 +141,7 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         },
         result.cut_disks.describe(),
         plural(least.loads.into(), "load"),
+        bound(least),
     ))
 }
 
@@ -174,7 +176,7 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
         losses.states_with_losses,
         losses.states,
         losses_of_protected(row, losses.model),
-        kind_of_loss(losses)
+        kind_of_loss(row, losses)
     ))
 }
 
@@ -190,16 +192,16 @@ fn losses_of_protected(row: &DurabilityRow, told: DeviceModel) -> String {
 }
 
 /// How far back single losses go, and the number of states that lost everything or could not be asked.
-fn kind_of_loss(losses: &DurabilityLosses) -> String {
+fn kind_of_loss(row: &DurabilityRow, losses: &DurabilityLosses) -> String {
     let of_all = DurabilityFlaw::ALL
         .into_iter()
         .filter(|flaw| flaw.is_of_all());
     let all: u32 = of_all.filter_map(|flaw| losses.flaws.get(&flaw)).sum();
-    let window = losses.window.filter(|window| *window > Nanos(0));
+    let window = oldest_loss(row).filter(|window| *window > Nanos(0));
     let mut parts = Vec::new();
     if let Some(window) = window {
         parts.push(format!(
-            "up to {} after they were acknowledged",
+            "writes that were acknowledged up to {} before",
             units::duration(window)
         ));
     }
@@ -301,11 +303,12 @@ fn figure(result: &DurabilityResult) -> Option<ReportFigure> {
         let losses = deciding(row);
         let lost = losses.map_or(0, |losses| losses.states_with_losses);
         let states = losses.map_or(0, |losses| losses.states);
+        let cache = losses.map_or(String::new(), |losses| format!(", {} cache", losses.model));
         Some(ForestRow {
             label: name(row, result),
             ratio: Some(gain.ratio?),
             text: times(gain)?,
-            verdict: format!("{lost} of {states}"),
+            verdict: format!("{lost} of {states}{cache}"),
             tone: match lost {
                 0 => ReportSeverity::Good,
                 _ => ReportSeverity::Bad,
@@ -350,17 +353,17 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
         DeviceModel::Killed => "#server killed".to_owned(),
         cut => format!("#{cut} cache"),
     }));
-    columns.extend(["#oldest loss", "~#recovery"].map(String::from));
+    columns.extend(["#oldest loss", "~#time to restart"].map(String::from));
     let has_gains = result.rows.iter().any(|row| row.gain.is_some());
     if has_gains {
-        columns.extend(["#writes/s", "#times the first"].map(String::from));
+        columns.extend(["#writes/s", "#times the first setting"].map(String::from));
     }
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = ReportTable::new("Power cuts with losses, by disk cache", &columns);
     for row in &result.rows {
         let mut cells = vec![ReportTableCell::new(name(row, result))];
         cells.extend(models.iter().map(|model| loss_cell(losses(row, *model))));
-        let longest = row.losses.iter().filter_map(|losses| losses.window).max();
+        let longest = oldest_loss(row);
         let slowest = row.losses.iter().filter_map(|losses| losses.recovery).max();
         cells.extend([longest, slowest].map(time_cell));
         if has_gains {
@@ -406,6 +409,11 @@ fn loss_cell(losses: Option<&DurabilityLosses>) -> ReportTableCell {
     }
 }
 
+/// From the oldest single write that was lost to the cut, in any model.
+fn oldest_loss(row: &DurabilityRow) -> Option<Nanos> {
+    row.losses.iter().filter_map(|losses| losses.window).max()
+}
+
 fn time_cell(time: Option<Nanos>) -> ReportTableCell {
     match time {
         Some(time) => ReportTableCell::new(units::duration(time)).value(time.0 as f64),
@@ -416,7 +424,10 @@ fn time_cell(time: Option<Nanos>) -> ReportTableCell {
 fn notes(result: &DurabilityResult) -> Vec<String> {
     let mut notes = vec![
         "The power cuts are simulated: plimsoll's disk logs every write and flush of a load, and is cut afterwards \
-         at many instants. The bound counts loads, since cuts of one load are not independent."
+         at several instants. The bound counts loads, since cuts of one load are not independent."
+            .to_owned(),
+        "A write is acknowledged when the server told its client that it is safe. Lost writes are counted of all that \
+         a load had written, so their share depends on its length; the oldest loss does not."
             .to_owned(),
     ];
     notes.extend(
@@ -428,7 +439,7 @@ fn notes(result: &DurabilityResult) -> Vec<String> {
     notes.extend(result.cut_disks.explain().map(String::from));
     if !result.gain_on.is_empty() {
         notes.push(format!(
-            "Gain: on {}, without the logging disk, with its 95 % interval.",
+            "Speed: measured on {}, without the logging disk, with its 95 % interval.",
             result.gain_on
         ));
     }
