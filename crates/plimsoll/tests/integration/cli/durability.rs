@@ -233,6 +233,43 @@ fn a_wrong_witness_is_no_loss() {
     }
 }
 
+/// A server with a lock on its data, and memory that takes the kernel a while to give back.
+const LOCKER: &str = r#"
+format = "1.0"
+name = "locker"
+about = "holds a lock"
+programs = ["python3"]
+start = '''
+exec /usr/bin/python3 -I -c "
+import fcntl, os, time
+lock = open(os.environ['DATA'] + '/lock', 'w')
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+memory = b'a' * (300 << 20)
+open(os.environ['RUN'] + '/ready', 'w').close()
+time.sleep(1000)"
+'''
+ready = 'test -e "$RUN/ready"'
+ack = 'n=0; while :; do n=$((n+1)); echo $n >k-$n; sync k-$n; sync .; echo "ack k-$n $n"; sleep 0.05; done'
+have = 'for key in k-*; do [ ! -f "$key" ] || echo "have $key $(cat "$key")"; done'
+"#;
+
+#[test]
+fn a_lock_of_a_server_that_was_killed_is_no_loss() {
+    if let Some(why) = missing() {
+        return skipped("durability of a server with a lock", &why);
+    }
+    let lab = Lab::new();
+    let file = lab.path("locker.toml");
+    std::fs::write(&file, LOCKER).unwrap();
+    let file = file.display().to_string();
+    let words = ["durability", &file, "--trust", &file, "--for", "500ms"];
+    let more = ["--loads", "4", "--cuts", "1", "--blocks", "0"];
+    let rest = ["--disk-size", "300MiB", "-o", "out", "--json"];
+    let result = lab.json(&[&words[..], &more, &rest].concat());
+    assert_eq!(states(&result, 0, "killed"), (0, 4), "{result}");
+    nothing_is_left(&lab);
+}
+
 #[test]
 fn a_stack_is_cut_with_all_of_its_disks() {
     if let Some(why) = missing() {
