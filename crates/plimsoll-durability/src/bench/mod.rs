@@ -540,8 +540,8 @@ impl DurabilityBench {
         Ok(())
     }
 
-    /// Waits until the server's network is empty. A process that was killed has its files, and locks on them, a
-    /// moment longer than the environment that tells its mark: the next server would not start.
+    /// Waits until the server's network is empty. A process that was killed has its files, and locks on them,
+    /// a moment longer than the environment that tells its mark: the next server would not start.
     fn wait_for_closed_files(&self) {
         let network = Path::new("/run/netns").join(self.places.namespace());
         let Ok(network) = fs::metadata(network).map(|facts| facts.ino()) else {
