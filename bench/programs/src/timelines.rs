@@ -38,7 +38,7 @@ pub struct MachineNoise {
 }
 
 impl MachineNoise {
-    /// A line of so many seconds, in steps of half a second.
+    /// A line of N seconds, in steps of half a second.
     #[must_use]
     pub fn timeline(&self, seconds: f64, rng: &mut Rng) -> MachineTimeline {
         let step_s = 0.5;

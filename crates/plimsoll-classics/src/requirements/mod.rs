@@ -129,7 +129,7 @@ fn poisson(per_s: f64) -> BlockIoPacing {
     BlockIoPacing::Open(ArrivalProcess::Poisson { per_s })
 }
 
-/// Reads and writes of so many bytes, with this share of reads.
+/// Reads and writes of N bytes, with this share of reads.
 fn mixed(reads: f64, bytes: u32) -> Vec<BlockIoMixEntry> {
     let turn = |kind, weight| BlockIoMixEntry {
         weight,

@@ -35,7 +35,7 @@ case $layout in
     lvm vgmknodes >&2
     ;;
 esac
-mkdir -p /disk /work
+mkdir -p /disk /view
 mount -t ext4 $device /disk || { mkfs.ext4 -q $device >&2 && mount -t ext4 $device /disk; } || echo "# does not mount"
 mkdir -p /disk/data
 sync
@@ -49,14 +49,14 @@ serve_nfs() {
   rpc.mountd --no-nfs-version 3 >&2
   rpc.nfsd --no-nfs-version 3 2 >&2
   echo Y >/proc/fs/nfsd/v4_end_grace
-  mount -t nfs4 -o vers=4.2,sec=sys 127.0.0.1:/ /work
+  mount -t nfs4 -o vers=4.2,sec=sys 127.0.0.1:/ /view
 }
 case $layout in
   nfs_sync) serve_nfs sync ;;
   nfs_async) serve_nfs async ;;
-  *) mount --bind /disk /work ;;
+  *) mount --bind /disk /view ;;
 esac
-cd /work/data && echo "# ready" || echo "# has no directory"
+cd /view/data && echo "# ready" || echo "# has no directory"
 while read -r command seed clients method; do
   case $command in
     write)

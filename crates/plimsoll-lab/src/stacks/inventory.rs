@@ -20,12 +20,12 @@ pub struct NodeInventory {
     /// Whether nodes and this machine cannot reach each other by their network, only by the commands
     /// that give shells.
     pub is_apart: bool,
-    /// The machines as nodes that nobody has looked at, in the order in which stacks take them.
+    /// The machines as nodes without facts yet, in the order in which stacks take them.
     pub machines: Vec<PlanNode>,
 }
 
 impl NodeInventory {
-    /// The machines of these names, as nodes that nobody has looked at.
+    /// The machines of these names, as nodes without facts yet.
     ///
     /// # Errors
     /// When one is not known, or named twice.

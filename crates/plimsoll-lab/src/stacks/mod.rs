@@ -145,7 +145,7 @@ pub struct StackFootprint {
 }
 
 impl StackFootprint {
-    /// Servers that are on this machine when nobody says where.
+    /// Servers on this machine, where no place is given.
     fn here(servers: u16, ports: u16) -> StackFootprint {
         StackFootprint {
             servers,

@@ -397,7 +397,7 @@ impl VmGroup {
         })
     }
 
-    /// The machines, as nodes that nobody has looked at.
+    /// The machines, as nodes without facts yet.
     #[must_use]
     pub fn nodes(&self) -> &[PlanNode] {
         &self.record.header.nodes

@@ -47,7 +47,7 @@ impl NoiseLaw {
         NoiseLaw::UnequalBlocks,
     ];
 
-    /// The state of the machine in each of so many trials.
+    /// The state of the machine in each of N trials.
     fn course(self, trials: usize, rng: &mut Rng) -> Vec<f64> {
         let cliff = to_usize(rng.below(trials.max(1) as u64));
         let (mut walk, mut memory) = (0.0, 0.1 * rng.normal());
