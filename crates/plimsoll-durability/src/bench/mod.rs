@@ -21,7 +21,7 @@ use plimsoll_machine::journal::{Journal, JournalHeader, StateDir};
 use plimsoll_machine::raise::{AppliedPlan, raise, raze};
 use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,10 +34,6 @@ const READY_AGAIN_LIMIT_S: u32 = 30;
 /// How many times as long as the slowest start before a cut it may take after one: it recovers, and this
 /// machine may be busier than it was.
 const SLOWER_AGAIN: u32 = 5;
-/// How long a process that was killed may take to close its files.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks.
-const CLOSE_LOOK: Duration = Duration::from_millis(1);
 /// How long its data directory may take to be prepared.
 const PREPARE_LIMIT_S: u32 = 300;
 /// Options of all mounts: device files and set-user-ID programs of a server have no effect.
@@ -199,14 +195,6 @@ impl BenchPlaces {
         both("end the server", stop("server"));
         plan
     }
-}
-
-/// Whether a process lives in the network of this number.
-fn is_in_use(network: u64) -> bool {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut networks =
-        processes.filter_map(|process| fs::metadata(process.path().join("ns/net")).ok());
-    networks.any(|facts| facts.ino() == network)
 }
 
 /// The bench, raised.
@@ -535,23 +523,7 @@ impl DurabilityBench {
     /// # Errors
     /// When it cannot be killed.
     pub fn kill(&mut self) -> Result<(), HostError> {
-        processes::kill(&self.places.mark("server"), self.host.clock())?;
-        self.wait_for_closed_files();
-        Ok(())
-    }
-
-    /// Waits until the server's network is empty. A process that was killed has its files, and locks on them,
-    /// a moment longer than the environment that tells its mark: the next server would not start.
-    fn wait_for_closed_files(&self) {
-        let network = Path::new("/run/netns").join(self.places.namespace());
-        let Ok(network) = fs::metadata(network).map(|facts| facts.ino()) else {
-            return;
-        };
-        let clock = self.host.clock();
-        let until = clock.now() + CLOSE_LIMIT;
-        while is_in_use(network) && clock.now() < until {
-            clock.pause(CLOSE_LOOK);
-        }
+        processes::kill(&self.places.mark("server"), self.host.clock()).map(|_| ())
     }
 
     /// The directory of sockets, empty.

@@ -8,7 +8,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -28,6 +28,10 @@ const SERVICE_GRACE: Duration = Duration::from_secs(90);
 /// How long the kernel may take to end a killed process, whose last requests a busy disk may still have.
 /// Longer only when it is stuck in the kernel; then an error names it.
 const KILL_WAIT: Duration = Duration::from_secs(15);
+
+/// How long processes that do nothing any more may take to close their files. Storage that does not answer
+/// can hold them for ever, and what serves it may be what is ended next.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -126,7 +130,11 @@ pub(super) fn boot() -> String {
 
 /// State letter and start time (ticks since boot) of a process.
 fn stat_of(pid: u32) -> Option<(char, u64)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    state_and_start(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The same of the text of a process or thread.
+fn state_and_start(text: &str) -> Option<(char, u64)> {
     // The name is in parentheses and may itself contain any character.
     let rest = text.get(text.rfind(')')? + 2..)?;
     let fields: Vec<&str> = rest.split(' ').collect();
@@ -134,6 +142,11 @@ fn stat_of(pid: u32) -> Option<(char, u64)> {
         fields.first()?.chars().next()?,
         fields.get(19)?.parse().ok()?,
     ))
+}
+
+/// Whether a process or thread in this state has ended.
+fn is_over(state: char) -> bool {
+    matches!(state, 'Z' | 'X' | 'x')
 }
 
 /// All process numbers.
@@ -154,7 +167,7 @@ pub fn marked(mark: &str) -> Vec<u32> {
     found.retain(|&pid| {
         pid != ourselves
             && carries(pid, mark)
-            && stat_of(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X' | 'x'))
+            && stat_of(pid).is_some_and(|(state, _)| !is_over(state))
     });
     found
 }
@@ -182,18 +195,65 @@ pub(crate) fn end(mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostErro
     }
 }
 
+/// Processes that were sent a signal to end.
+///
+/// A process loses its environment, and with it its mark, before its files are closed: a server with much
+/// memory has its locks and its port for some hundred milliseconds more, and the next one would not start.
+#[derive(Default)]
+struct EndingProcesses {
+    /// When each began, in clock ticks, by its number.
+    began: BTreeMap<u32, u64>,
+}
+
+impl EndingProcesses {
+    fn add(&mut self, pid: u32) {
+        let began = stat_of(pid).map_or(0, |(_, ticks)| ticks);
+        self.began.insert(pid, began);
+    }
+
+    /// Collects those of them that are our children.
+    fn collect(&self) {
+        self.began.keys().for_each(|&pid| collect(pid));
+    }
+
+    /// Waits until all of them have closed their files.
+    fn wait_for_closed_files(&self, clock: &dyn HostTimeSource) {
+        let until = clock.now() + CLOSE_WAIT;
+        let has_files = |(&pid, &began): (&u32, &u64)| {
+            stat_of(pid).is_some_and(|(_, ticks)| ticks == began) && has_running_thread(pid)
+        };
+        while self.began.iter().any(has_files) && clock.now() < until {
+            clock.pause(MOMENT);
+            self.collect();
+        }
+    }
+}
+
+/// Whether a thread of the process has not ended. The last one closes the files, then it is a zombie.
+fn has_running_thread(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let is_running = |thread: fs::DirEntry| {
+        let state = fs::read_to_string(thread.path().join("stat"))
+            .ok()
+            .and_then(|text| state_and_start(&text));
+        state.is_some_and(|(state, _)| !is_over(state))
+    };
+    threads.is_ok_and(|threads| threads.flatten().any(is_running))
+}
+
 fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     let began = clock.now();
-    let mut told = Vec::new();
+    let mut ending = EndingProcesses::default();
     loop {
         let living = marked(mark);
-        told.iter().for_each(|&pid| collect(pid));
+        ending.collect();
         if living.is_empty() {
             // A process that was between fork and exec at the first look has no mark yet, but the
             // environment of its parent; the second look, after a pause far longer than that, sees it.
-            if told.is_empty() {
+            if ending.began.is_empty() {
                 clock.pause(LOOK);
             }
+            ending.wait_for_closed_files(clock);
             if marked(mark).is_empty() {
                 return Ok(());
             }
@@ -206,35 +266,36 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Resul
         for pid in living {
             if waited > grace {
                 signal(pid, mark, Signal::KILL);
-            } else if !told.contains(&pid) {
+            } else if !ending.began.contains_key(&pid) {
+                ending.add(pid);
                 signal(pid, mark, Signal::TERM);
-                told.push(pid);
             }
         }
         clock.pause(LOOK);
     }
 }
 
-/// Kills every process with this mark at once, without a word, and waits until they are gone.
-/// Whether there was one.
+/// Kills every process with this mark at once, without a word, and waits until they are gone and their
+/// files are closed. Whether there was one.
 pub fn kill(mark: &str, clock: &dyn HostTimeSource) -> Result<bool, HostError> {
     let began = clock.now();
-    let mut told = BTreeSet::new();
+    let mut ending = EndingProcesses::default();
     // Again and again: one that was just being started is seen at the next look.
     loop {
         let living = marked(mark);
         // Also those that had not ended yet at the look before.
-        told.iter().for_each(|&pid| collect(pid));
+        ending.collect();
         if living.is_empty() {
-            return Ok(!told.is_empty());
+            ending.wait_for_closed_files(clock);
+            return Ok(!ending.began.is_empty());
         }
         if clock.now().saturating_sub(began) > KILL_WAIT {
             return Err(HostError::State(stuck(mark, &living)));
         }
-        living
-            .iter()
-            .for_each(|&pid| signal(pid, mark, Signal::KILL));
-        told.extend(living);
+        for pid in living {
+            ending.add(pid);
+            signal(pid, mark, Signal::KILL);
+        }
         clock.pause(MOMENT);
     }
 }
