@@ -89,20 +89,16 @@ pub enum CutDisks {
     InTurn,
 }
 
-impl CutDisks {
-    /// Every way.
-    pub const ALL: [CutDisks; 3] = [CutDisks::All, CutDisks::One, CutDisks::InTurn];
-
+crate::named::named_variants! {
+    CutDisks,
     /// As options and results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            CutDisks::All => "all",
-            CutDisks::One => "one",
-            CutDisks::InTurn => "in-turn",
-        }
-    }
+    name:
+    All => "all",
+    One => "one",
+    InTurn => "in-turn",
+}
 
+impl CutDisks {
     /// Behind the words for a number of cuts.
     #[must_use]
     pub fn describe(self) -> &'static str {
@@ -156,20 +152,22 @@ pub enum DurabilityFlaw {
     OlderThanPromised,
 }
 
-impl DurabilityFlaw {
-    /// Every flaw.
-    pub const ALL: [DurabilityFlaw; 9] = [
-        DurabilityFlaw::Lost,
-        DurabilityFlaw::Stale,
-        DurabilityFlaw::Resurrected,
-        DurabilityFlaw::Wrong,
-        DurabilityFlaw::Empty,
-        DurabilityFlaw::DoesNotMount,
-        DurabilityFlaw::DoesNotStart,
-        DurabilityFlaw::Unreadable,
-        DurabilityFlaw::OlderThanPromised,
-    ];
+crate::named::named_variants! {
+    DurabilityFlaw,
+    /// As texts name it.
+    name:
+    Lost => "lost",
+    Stale => "stale",
+    Resurrected => "resurrected",
+    Wrong => "wrong",
+    Empty => "empty",
+    DoesNotMount => "does not mount",
+    DoesNotStart => "does not start",
+    Unreadable => "cannot be read",
+    OlderThanPromised => "loses more than it says",
+}
 
+impl DurabilityFlaw {
     /// Whether it means that nothing of the load is there or can be asked for.
     #[must_use]
     pub fn is_of_all(self) -> bool {
@@ -180,22 +178,6 @@ impl DurabilityFlaw {
                 | DurabilityFlaw::DoesNotStart
                 | DurabilityFlaw::Unreadable
         )
-    }
-
-    /// As results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DurabilityFlaw::Lost => "lost",
-            DurabilityFlaw::Stale => "stale",
-            DurabilityFlaw::Resurrected => "resurrected",
-            DurabilityFlaw::Wrong => "wrong",
-            DurabilityFlaw::Empty => "empty",
-            DurabilityFlaw::DoesNotMount => "does not mount",
-            DurabilityFlaw::DoesNotStart => "does not start",
-            DurabilityFlaw::Unreadable => "cannot be read",
-            DurabilityFlaw::OlderThanPromised => "loses more than it says",
-        }
     }
 }
 
