@@ -40,5 +40,5 @@ pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_b
 pub use layout::{REPORT, is_run_file};
 pub use partial::{PartialCollection, PartialPlace, PartialReader, content_digest, name_digest};
 pub use read::{manifest, open, open_whole};
-pub use result_file::{ResultFile, make_directory, write_result};
+pub use result_file::{ResultFile, make_directory, read_result, write_result};
 pub use write::{RunFolderWriter, check_free, write_report};

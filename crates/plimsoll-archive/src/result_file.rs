@@ -3,9 +3,10 @@
 //! whole or not at all, and whatever had the name before is replaced: a link that another user put there is
 //! never followed.
 
+use crate::layout::read_own;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -176,6 +177,19 @@ impl Drop for ResultFile {
 pub fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(DIRECTORY_MODE).create(path)
+}
+
+/// Reads a result that somebody else may have made: a regular file of at most this many bytes, text.
+///
+/// # Errors
+/// When it cannot be read, or is something else.
+pub fn read_result(path: &Path, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let read = read_own(path)?.take(most + 1).read_to_string(&mut text)?;
+    match read as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+        false => Ok(text),
+    }
 }
 
 /// Writes a whole result.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a disk loses its power, which decides on its contents afterwards.
+/// How a disk loses its power, which decides on its contents afterwards; the hardest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -22,24 +22,16 @@ pub enum DeviceModel {
     Killed,
 }
 
-impl DeviceModel {
-    /// All of them, the hardest first.
-    pub const ALL: [DeviceModel; 3] = [
-        DeviceModel::Volatile,
-        DeviceModel::Protected,
-        DeviceModel::Killed,
-    ];
-
+crate::named::named_variants! {
+    DeviceModel,
     /// As options and results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceModel::Volatile => "volatile",
-            DeviceModel::Protected => "protected",
-            DeviceModel::Killed => "killed",
-        }
-    }
+    name:
+    Volatile => "volatile",
+    Protected => "protected",
+    Killed => "killed",
+}
 
+impl DeviceModel {
     /// The event in the words of a reader.
     #[must_use]
     pub fn describe(self) -> &'static str {
@@ -453,4 +445,33 @@ pub struct DurabilityResult {
     pub cut_disks: CutDisks,
     /// Whether the user stopped it before its end.
     pub interrupted: bool,
+    /// Results of the same server before this one, the oldest first, without those before them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<DurabilityResult>,
+}
+
+/// Most results that one keeps of those before it.
+const EARLIER_MAX: usize = 100;
+
+impl DurabilityResult {
+    /// Makes this the next result after another one and those before it.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn follow(&mut self, mut last: DurabilityResult) -> Result<(), String> {
+        if !FormatVersion::DURABILITY.reads(last.format) {
+            return Err(format!("its format is {}", last.format));
+        }
+        if last.server != self.server {
+            return Err(format!("it is of {}, not of {}", last.server, self.server));
+        }
+        self.earlier = std::mem::take(&mut last.earlier);
+        self.earlier.push(last);
+        for earlier in &mut self.earlier {
+            earlier.earlier.clear();
+        }
+        let surplus = self.earlier.len().saturating_sub(EARLIER_MAX);
+        self.earlier.drain(..surplus);
+        Ok(())
+    }
 }

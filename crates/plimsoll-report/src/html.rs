@@ -341,11 +341,18 @@ fn chart(out: &mut String, id: &str, figure: &ReportFigure) {
     out.push_str("</figure>\n");
 }
 
+/// Most rows of a table that a narrow screen shows row below row, each cell with the title of its column.
+const CARD_ROWS_MAX: usize = 12;
+/// Fewest columns of one: a table with fewer fits beside each other.
+const CARD_COLUMNS_MIN: usize = 4;
+
 fn table(out: &mut String, table: &ReportTable) {
     let caption = escape(&table.caption);
+    let is_cards = table.rows.len() <= CARD_ROWS_MAX && table.columns.len() >= CARD_COLUMNS_MIN;
+    let class = if is_cards { " class=\"cards\"" } else { "" };
     put!(
         *out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table: {caption}\"><table>\n\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table: {caption}\"><table{class}>\n\
          <caption>{caption}</caption>\n<thead><tr>"
     );
     for column in &table.columns {
@@ -366,7 +373,8 @@ fn table(out: &mut String, table: &ReportTable) {
         });
         for (place, (column, value)) in table.columns.iter().zip(row).enumerate() {
             let is_head = place == 0 && first && !column.numeric;
-            cell(out, value, column.numeric, is_head);
+            let label = if is_cards { &*column.title } else { "" };
+            cell(out, value, column.numeric, is_head, label);
         }
         out.push_str("</tr>\n");
     }
@@ -376,8 +384,13 @@ fn table(out: &mut String, table: &ReportTable) {
     }
 }
 
-fn cell(out: &mut String, cell: &ReportTableCell, numeric: bool, is_head: bool) {
+/// `label`: the title of its column, where a narrow screen shows it beside the cell.
+fn cell(out: &mut String, cell: &ReportTableCell, numeric: bool, is_head: bool, label: &str) {
     let class = if numeric { " class=\"n\"" } else { "" };
+    let label = match label {
+        "" => String::new(),
+        title => format!(" data-c=\"{}\"", escape(title)),
+    };
     let value = cell.value.or_else(|| plain_number(&cell.text));
     let value = value.filter(|value| numeric && value.is_finite());
     let sorted = value.map_or(String::new(), |value| format!(" data-n=\"{value}\""));
@@ -385,7 +398,7 @@ fn cell(out: &mut String, cell: &ReportTableCell, numeric: bool, is_head: bool) 
         true => ("th", " scope=\"row\""),
         false => ("td", ""),
     };
-    put!(*out, "<{tag}{scope}{class}{sorted}>");
+    put!(*out, "<{tag}{scope}{class}{label}{sorted}>");
     let how = cell.tone.class();
     if how.is_empty() {
         out.push_str(&escape(&cell.text));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page of durability: what each setting gains, and what it loses when the power fails.
 
+mod earlier;
 mod maintainers;
 
 pub use maintainers::durability_issue;
@@ -41,11 +42,15 @@ pub fn durability(result: &DurabilityResult) -> ReportDocument {
         ),
         answer: answer(result),
         headline: Vec::new(),
-        sections: vec![
-            table_section(result),
-            found_section(result),
-            method_section(result),
-        ],
+        sections: [
+            Some(table_section(result)),
+            earlier::earlier_section(result),
+            Some(found_section(result)),
+            Some(method_section(result)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         data: serde_json::to_string(result).unwrap_or_default(),
     }
 }
@@ -171,12 +176,13 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
         ),
     };
     Some(format!(
-        "{}{claim}{speed} lost acknowledged writes in {} of {} {cuts}{}{}.",
+        "{}{claim}{speed} lost acknowledged writes in {} of {} {cuts}{}{}{}.",
         name(row, result),
         losses.states_with_losses,
         losses.states,
         losses_of_protected(row, losses.model),
-        kind_of_loss(row, losses)
+        kind_of_loss(row, losses),
+        earlier::earlier_words(result, row, losses)
     ))
 }
 

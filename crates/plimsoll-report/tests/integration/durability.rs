@@ -83,3 +83,45 @@ fn a_run_that_judged_nothing_says_so() {
     );
     assert_eq!(answer.doubts.len(), 1);
 }
+
+#[test]
+fn a_loss_that_the_last_result_did_not_have_is_told_as_new() {
+    let (mut now, last) = (result(), result());
+    let mut oldest = result();
+    oldest.rows[1].losses = oldest.rows[0].losses.clone();
+    let mut middle = oldest.clone();
+    middle.version = "15.17".into();
+    middle.follow(oldest.clone()).unwrap();
+    now.follow(middle).unwrap();
+    assert_eq!(now.earlier.len(), 2);
+    let page = durability(&now);
+    let told = &page.answer.text;
+    let new = "; it lost nothing in 9 on 2026-11-29 10:52 (15.17)";
+    assert!(told.contains(new), "{told}");
+    let text = terminal(&page, 200, false, false);
+    assert!(text.contains("result by result"), "{text}");
+    // The last result decides, not the oldest.
+    let mut lost = last.clone();
+    lost.follow(oldest).unwrap();
+    let mut now = last;
+    now.follow(lost).unwrap();
+    let told = durability(&now).answer.text;
+    assert!(!told.contains("it lost nothing"), "{told}");
+    let mut other = result();
+    other.server = "redis".into();
+    assert!(now.follow(other).unwrap_err().contains("it is of redis"));
+}
+
+#[test]
+fn a_result_keeps_a_hundred_before_it() {
+    let mut last = result();
+    for year in 0..120 {
+        let mut next = result();
+        next.began_at = year.to_string();
+        next.follow(last).unwrap();
+        last = next;
+    }
+    assert_eq!(last.earlier.len(), 100);
+    assert_eq!(last.earlier[99].began_at, "118");
+    assert!(last.earlier.iter().all(|one| one.earlier.is_empty()));
+}

@@ -2,9 +2,11 @@
 //! `plimsoll durability`: whether acknowledged writes survive a power cut, and what a setting gains that
 //! loses them.
 
+mod folder;
 mod subject;
 
 use super::trust::TrustArgs;
+use folder::DurabilityFolder;
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
@@ -102,6 +104,9 @@ pub(super) struct DurabilityArgs {
     /// Keep the result and its page in DIR (default: plimsoll-results/durability-…).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Keep the results of this folder as those before this one, so that the page shows what changed.
+    #[arg(long, value_name = "DIR")]
+    since: Option<PathBuf>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -118,11 +123,7 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         return Ok(ExitCode::SUCCESS);
     };
     let subject = DurabilitySubject::read(subject, args)?;
-    if !(DISK_MIN..=DISK_MAX).contains(&args.disk_size) {
-        let range = [DISK_MIN, DISK_MAX].map(|bytes| units::size(bytes as f64));
-        let text = format!("--disk-size: expected {} to {}", range[0], range[1]);
-        return Err(CliError::invalid(text));
-    }
+    check_disk_size(args.disk_size)?;
     let cut_disks = cut_disks(&args.cut_disks);
     let host = context::host();
     let id = format!("durability-{}", run_id::run_id());
@@ -136,7 +137,7 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         cut: &state.path().join(format!("c{}", std::process::id())),
         gain: gain.as_deref(),
     };
-    let mut campaign = DurabilityCampaign {
+    let campaign = DurabilityCampaign {
         file: &subject.file,
         rows: subject.rows(args, &dirs, &terminal::say)?,
         loads: args.loads,
@@ -145,20 +146,23 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
         cut_disks,
         length: args.length,
         clients: args.clients,
-        gain: None,
+        gain: gain.clone().map(|directory| GainBlocks {
+            directory,
+            blocks: args.blocks,
+        }),
         seed: args.seed.map_or_else(|| Seed(clock::wall_clock().0), Seed),
     };
     check_cut_disks(&campaign)?;
+    let mut result = empty_result(&campaign, &storage);
+    if let Some(folder) = &args.since {
+        folder::follow(&mut result, folder)?;
+    }
     if args.dry_run {
         terminal::print(&plan(&campaign, args));
         return Ok(ExitCode::SUCCESS);
     }
     check_machine(&campaign, &host)?;
-    campaign.gain = gain.clone().map(|directory| GainBlocks {
-        directory,
-        blocks: args.blocks,
-    });
-    let folder = DurabilityFolder::make(args)?;
+    let folder = DurabilityFolder::make(args.output.as_deref())?;
     let stop = context::stop_flag()?;
     let places = BenchPlaces::new(&work, &id);
     let journals = BenchJournals {
@@ -168,7 +172,6 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
     let shape = shape_of(&campaign, args);
     let mut bench = DurabilityBench::raise(places, host, journals, shape, gain.as_deref())
         .map_err(|error| failure(&error))?;
-    let mut result = empty_result(&campaign, &storage);
     let mut listener = DurabilityProgress { folder: &folder };
     let done = campaign.carry_out(&mut bench, &stop, &mut result, &mut listener);
     result.interrupted = done.is_err();
@@ -183,6 +186,15 @@ pub(super) fn main(args: &DurabilityArgs) -> CliResult {
     }
     let text = format!("clean up:\n  {}", left.join("\n  "));
     Err(CliError::new(CliExitCode::NotCleaned, text).hint("run `plimsoll raze` to try again"))
+}
+
+fn check_disk_size(bytes: u64) -> Result<(), CliError> {
+    if (DISK_MIN..=DISK_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    let range = [DISK_MIN, DISK_MAX].map(|bytes| units::size(bytes as f64));
+    let text = format!("--disk-size: expected {} to {}", range[0], range[1]);
+    Err(CliError::invalid(text))
 }
 
 fn failure(error: &DurabilityError) -> CliError {
@@ -332,59 +344,7 @@ fn empty_result(campaign: &DurabilityCampaign<'_>, storage: &Path) -> Durability
         rows: campaign.empty_rows(),
         cut_disks: campaign.cut_disks,
         interrupted: false,
-    }
-}
-
-/// Where the result is kept.
-#[derive(Debug)]
-struct DurabilityFolder(PathBuf);
-
-impl DurabilityFolder {
-    fn make(args: &DurabilityArgs) -> Result<Self, CliError> {
-        let name = || format!("durability-{}", run_id::run_id());
-        let path = match &args.output {
-            Some(path) => path.clone(),
-            None => PathBuf::from("plimsoll-results").join(name()),
-        };
-        if path.join("durability.json").exists() {
-            let text = format!("{} has a result already", path.display());
-            return Err(CliError::invalid(text).hint("give another folder with -o"));
-        }
-        std::fs::create_dir_all(&path).map_err(doing(
-            CliExitCode::Failed,
-            format!("create {}", path.display()),
-        ))?;
-        Ok(DurabilityFolder(path))
-    }
-
-    fn page(&self) -> PathBuf {
-        self.0.join("durability.html")
-    }
-
-    fn issue(&self) -> PathBuf {
-        self.0.join("for-maintainers.md")
-    }
-
-    fn write(&self, result: &DurabilityResult) -> Result<(), CliError> {
-        let text = serde_json::to_string_pretty(result).unwrap_or_default();
-        let page = plimsoll_report::html(&plimsoll_report::durability(result));
-        let cases = plimsoll_report::durability_junit(result);
-        let issue = plimsoll_report::durability_issue(result);
-        let files = [
-            (self.0.join("durability.json"), text),
-            (self.0.join("junit.xml"), cases),
-            (self.page(), page),
-        ];
-        for (path, bytes) in files
-            .into_iter()
-            .chain(issue.map(|text| (self.issue(), text)))
-        {
-            plimsoll_archive::write_result(&path, bytes).map_err(doing(
-                CliExitCode::Failed,
-                format!("write {}", path.display()),
-            ))?;
-        }
-        Ok(())
+        earlier: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::ledger::{LedgerCertificate, LedgerCheck, LedgerCut};
 use plimsoll_machine::host::{facts, medium};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Largest file of a check.
@@ -113,14 +114,10 @@ fn read(folder: &Path) -> Result<Vec<LedgerCut>, CliError> {
         let wrong = |why: &dyn std::fmt::Display| {
             CliError::invalid(format!("read {}: {why}", path.display()))
         };
-        match path.symlink_metadata() {
-            Err(_) => break,
-            Ok(facts) if !facts.is_file() || facts.len() > CHECK_MAX => {
-                return Err(wrong(&"it is no regular file, or too large"));
-            }
-            Ok(_) => {}
-        }
-        let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+        let text = match plimsoll_archive::read_result(&path, CHECK_MAX) {
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            read => read.map_err(|error| wrong(&error))?,
+        };
         checks.push(serde_json::from_str(&text).map_err(|error| wrong(&error))?);
     }
     Ok(checks)

@@ -233,6 +233,40 @@ fn a_wrong_witness_is_no_loss() {
     }
 }
 
+#[test]
+fn a_result_keeps_those_before_it() {
+    if let Some(why) = missing() {
+        return skipped("durability, result after result", &why);
+    }
+    let lab = Lab::new();
+    let words = ["durability", "files", "--set", "method=fsync", "--vary"];
+    let words = [&words[..], &["method=fsync", "--for", "300ms", "--json"]].concat();
+    let small = [
+        "--loads", "1", "--cuts", "1", "--blocks", "0", "-o", "first",
+    ];
+    lab.json(&[&words[..], &small].concat());
+    let next = ["--since", "first", "--loads", "1", "--cuts", "2"];
+    let more = ["--blocks", "0", "-o", "second"];
+    let result = lab.json(&[&words[..], &next, &more].concat());
+    let earlier = result["earlier"].as_array().unwrap();
+    assert_eq!(earlier.len(), 1, "{result}");
+    assert_eq!(states(&earlier[0], 0, "volatile"), (0, 1));
+    assert_eq!(states(&result, 0, "volatile"), (0, 2));
+    let page = std::fs::read_to_string(lab.path("second/durability.html")).unwrap();
+    assert!(page.contains("Earlier results"));
+    // What is no result of the same server is refused before anything is made.
+    std::fs::write(lab.path("first/durability.json"), "{}").unwrap();
+    for (since, why) in [("first", "missing field"), ("second/none", "No such file")] {
+        let words = ["durability", "files", "--since", since, "-o", "third"];
+        let refused = lab.run(&words);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{told}");
+        assert!(told.contains(why) && told.contains("--since"), "{told}");
+    }
+    assert!(!lab.path("third").exists());
+    nothing_is_left(&lab);
+}
+
 /// A server with a lock on its data, and memory that takes the kernel a while to give back.
 const LOCKER: &str = r#"
 format = "1.0"
@@ -306,6 +340,27 @@ fn a_stack_is_cut_with_all_of_its_disks() {
     let razed = lab.run(&["raze"]);
     assert!(razed.status.success(), "{}", text(&razed.stderr));
     nothing_is_left(&lab);
+}
+
+#[test]
+fn one_disk_of_a_stack_loses_its_power_while_the_others_go_on() {
+    if let Some(why) = missing() {
+        return skipped("durability of stacks disk by disk", &why);
+    }
+    let weak = ["raid1(transport=nbd)", "--vary", "barrier=off"];
+    let cut = |disks: &str| {
+        let lab = Lab::short();
+        let more = ["--for", "1s", "--device", "volatile", "--cut-disks", disks];
+        let (code, result) = judged(&lab, &[&weak[..], &more].concat());
+        assert_eq!(code, Some(0), "{result}");
+        nothing_is_left(&lab);
+        states(&result, 0, "volatile")
+    };
+    // A state more than cuts: the stack while its disk is away. The other copy has what that disk lost.
+    assert_eq!(cut("one"), (0, 4));
+    // The other copy loses its cache as well.
+    let (lost, all) = cut("in-turn");
+    assert!(lost > 0 && all == 4, "{lost} of {all}");
 }
 
 fn wait_for(file: &Path) {
