@@ -254,7 +254,7 @@ fn a_result_keeps_those_before_it() {
     assert_eq!(states(&result, 0, "volatile"), (0, 2));
     let page = std::fs::read_to_string(lab.path("second/durability.html")).unwrap();
     assert!(page.contains("Earlier results"));
-    // What is no result of the same server is refused before anything is made.
+    // Another file than a result of the same server is refused before anything is made.
     std::fs::write(lab.path("first/durability.json"), "{}").unwrap();
     for (since, why) in [("first", "missing field"), ("second/none", "No such file")] {
         let words = ["durability", "files", "--since", since, "-o", "third"];
