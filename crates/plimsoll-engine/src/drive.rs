@@ -367,6 +367,7 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
 
     #[inline]
     fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, EngineError> {
+        self.occupancy.goes_on(*now);
         while self.batch.len() < self.batch_max {
             if self.pending.is_some() {
                 if let Some(gathered) = self.offer_pending(now)? {
@@ -390,11 +391,15 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
                     self.free.push_front(slot);
                     *now = self.clock.now();
                     if time > *now {
+                        self.hold(*now, time);
                         return Ok(Gathered::At(time));
                     }
                 }
                 Ok(answer) => {
                     self.free.push_front(slot);
+                    if matches!(answer, NextRequest::Wait) {
+                        self.hold(*now, Nanos(u64::MAX));
+                    }
                     return Ok(self.no_request(answer));
                 }
                 Err(EngineError::NoFile(shortage)) => {
@@ -411,6 +416,14 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
             return Ok(Gathered::Blocked);
         }
         Ok(Gathered::More)
+    }
+
+    /// No request may be submitted before one in flight has ended, or before this time.
+    #[inline]
+    fn hold(&mut self, now: Nanos, until: Nanos) {
+        if self.recorder.wants_queue_times() && self.in_flight + self.batch.len() > 0 {
+            self.occupancy.holds(now, until);
+        }
     }
 
     /// Queues `request` in `slot` if it is due; otherwise keeps it and says when it is.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Times at which the queue was full. A request that waited then waited for the target; one that waited
-//! while there was room waited for the generator.
+//! Times at which the queue was full, or the workload allowed no request before one in flight had ended, as
+//! behind a sync. A request that waited then waited for the target; one that waited while there was room
+//! waited for the generator.
 
 use std::collections::VecDeque;
 
@@ -11,13 +12,15 @@ use plimsoll_core::units::Nanos;
 const GAP_MAX: Nanos = Nanos(100_000);
 
 /// Most times remembered; with one more the two oldest become one.
-const TIMES_MAX: usize = 64;
+const TIMES_MAX: usize = 256;
 
 /// When the queue of one driver was full.
 #[derive(Debug, Default)]
 pub(crate) struct QueueOccupancy {
     /// Since when it is full, if it is.
     full_since: Option<Nanos>,
+    /// When that ends at the latest, where it is the workload that holds requests back.
+    held_until: Option<Nanos>,
     /// When it was before, from and to, oldest first.
     full: VecDeque<(Nanos, Nanos)>,
 }
@@ -38,9 +41,27 @@ impl QueueOccupancy {
         }
     }
 
+    /// From `at` on no request may be submitted before one in flight has ended, or before `until`, when the
+    /// next of another kind is due.
+    #[inline]
+    pub(crate) fn holds(&mut self, at: Nanos, until: Nanos) {
+        self.fills(at);
+        self.held_until = Some(until);
+    }
+
+    /// The workload is asked again at `at`.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, at: Nanos) {
+        if self.held_until.is_some() {
+            self.has_room(at);
+        }
+    }
+
     /// A slot is free from `at` on.
     #[inline]
     pub(crate) fn has_room(&mut self, at: Nanos) {
+        // A worker that woke late was late by itself.
+        let at = self.held_until.take().map_or(at, |until| at.min(until));
         let Some(from) = self.full_since.take() else {
             return;
         };
@@ -52,19 +73,16 @@ impl QueueOccupancy {
         }
     }
 
-    /// For how long it was full from `intended`, when a request was due, to `at`. What ended before
-    /// is forgotten: requests come about in the order in which they are due.
+    /// For how long it was full from `intended`, when a request was due, to `at`. Nothing is forgotten by it:
+    /// a sync is due when its write ends, and the next write may have been due long before.
     #[inline]
-    pub(crate) fn full_between(&mut self, intended: Nanos, at: Nanos) -> Nanos {
-        if self.full.is_empty() && self.full_since.is_none() {
-            return Nanos(0);
-        }
-        while self.full.front().is_some_and(|(_, to)| *to <= intended) {
-            self.full.pop_front();
-        }
-        let now = self.full_since.map(|from| (from, at));
-        let times = self.full.iter().copied().chain(now);
-        times.fold(Nanos(0), |sum, (from, to)| {
+    pub(crate) fn full_between(&self, intended: Nanos, at: Nanos) -> Nanos {
+        let until = self.held_until.map_or(at, |until| at.min(until));
+        let now = self.full_since.map(|from| (from, until));
+        let before = self.full.iter().rev().copied();
+        let late = now.into_iter().chain(before);
+        let late = late.take_while(|(_, to)| *to > intended);
+        late.fold(Nanos(0), |sum, (from, to)| {
             sum + to.min(at).since(from.max(intended))
         })
     }
@@ -92,6 +110,31 @@ mod tests {
         queue.has_room(at(40));
         assert_eq!(queue.full_between(at(35), at(50)), at(5));
         assert_eq!(queue.full_between(at(45), at(50)), at(0));
+    }
+
+    #[test]
+    fn a_request_behind_a_sync_waited_for_the_target_and_a_late_worker_was_late() {
+        let mut queue = QueueOccupancy::default();
+        queue.holds(at(10), at(20));
+        assert_eq!(queue.full_between(at(12), at(25)), at(8));
+        // It was to wake at 20, and woke at 30.
+        queue.goes_on(at(30));
+        assert_eq!(queue.full_between(at(12), at(30)), at(8));
+        queue.holds(at(30), at(60));
+        queue.has_room(at(40));
+        queue.goes_on(at(41));
+        assert_eq!(queue.full_between(at(25), at(50)), at(10));
+    }
+
+    #[test]
+    fn a_sync_that_is_due_now_does_not_hide_what_a_late_write_waited_for() {
+        let mut queue = QueueOccupancy::default();
+        for n in 0..10 {
+            queue.fills(at(10 * n));
+            queue.has_room(at(10 * n + 10));
+            assert_eq!(queue.full_between(at(10 * n + 10), at(10 * n + 10)), at(0));
+        }
+        assert_eq!(queue.full_between(at(20), at(100)), at(80));
     }
 
     #[test]
