@@ -28,7 +28,7 @@ impl FormatVersion {
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
-    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 2 };
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 3 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Results of runs as JSON.

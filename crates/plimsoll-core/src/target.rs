@@ -122,6 +122,10 @@ pub struct TargetFacts {
     /// The kernel's names of the whole disks below, where they are this machine's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
+    /// Whether they say that they have a volatile cache, which a flush must empty: `write back`, or
+    /// `write through`; empty where that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub write_cache: String,
 }
 
 impl TargetFacts {

@@ -29,6 +29,39 @@ pub struct WrittenTime(pub Nanos);
 #[cfg_attr(test, schemars(with = "String", extend("pattern" = SIZE_PATTERN)))]
 pub struct WrittenSize(pub u64);
 
+/// A text, or a list of texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(from = "TextOrList", into = "TextOrList")]
+#[cfg_attr(test, schemars(with = "TextOrList"))]
+pub struct WrittenTexts(pub Vec<String>);
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a text, or a list of texts")]
+enum TextOrList {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl From<TextOrList> for WrittenTexts {
+    fn from(written: TextOrList) -> WrittenTexts {
+        match written {
+            TextOrList::Text(text) => WrittenTexts(vec![text]),
+            TextOrList::List(texts) => WrittenTexts(texts),
+        }
+    }
+}
+
+impl From<WrittenTexts> for TextOrList {
+    fn from(texts: WrittenTexts) -> TextOrList {
+        match <[String; 1]>::try_from(texts.0) {
+            Ok([text]) => TextOrList::Text(text),
+            Err(texts) => TextOrList::List(texts),
+        }
+    }
+}
+
 /// A seed. Whole numbers of TOML end at 2⁶³ - 1: larger ones are texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

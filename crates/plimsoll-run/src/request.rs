@@ -5,11 +5,12 @@
 use crate::trust::typed;
 use plimsoll_agent::VERIFY_BYTES;
 use plimsoll_console::failure::CliError;
+use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    ArrivalProcess, BlockIoGroup, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
+    ArrivalProcess, BlockIoExtent, BlockIoGroup, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
 };
 use plimsoll_core::workload::commands::WorkloadCommand;
 use std::collections::BTreeMap;
@@ -35,8 +36,8 @@ pub struct WorkloadRequest {
     pub notes: Vec<String>,
     /// How long it is to be run: what the user says, else what it asks for itself.
     pub length: Option<Nanos>,
-    /// The most that a search of a load line plays of it: so many times, for so long.
-    pub most: Option<(f64, Nanos)>,
+    /// The load line that is searched of it.
+    pub goal: Option<LoadLineGoal>,
 }
 
 impl From<Workload> for WorkloadRequest {
@@ -47,7 +48,7 @@ impl From<Workload> for WorkloadRequest {
             scale: Some(1.0),
             notes: Vec::new(),
             length: None,
-            most: None,
+            goal: None,
         }
     }
 }
@@ -63,23 +64,38 @@ pub fn commands_of(asked: &WorkloadRequest) -> Vec<String> {
         .collect()
 }
 
-/// Bytes the workloads keep on one arm at the same time: one data file serves all that need one.
+/// Bytes the workloads keep on one arm at the same time: a file serves all that need one of its name, and
+/// stays for them.
 pub(crate) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
-    let (mut file, mut trees) = (VERIFY_BYTES, 0);
+    let mut files = BTreeMap::from([(BlockIoExtent::default().file, VERIFY_BYTES)]);
+    let mut keep = |name: &str, bytes: u64| {
+        let known = files.entry(name.to_owned()).or_default();
+        *known = bytes.max(*known);
+    };
+    let mut trees = 0;
     for one in asked {
         // A search of a load line plays more clients, each with files of its own where they share none.
-        let (workload, length) = match one.most {
+        let (workload, length) = match &one.goal {
             None => (one.workload.clone(), one.length),
-            Some((multiple, length)) => (one.workload.times(multiple), Some(length)),
+            Some(goal) => (one.workload.times(goal.largest), Some(goal.sustained)),
         };
         match &workload {
             Workload::Files(files) => trees += files.data_set_bytes() * 2,
             Workload::Series(_) | Workload::Commands(_) => trees += workload.data_set_bytes(),
-            Workload::Blocks(blocks) => file = file.max(blocks_bytes(blocks, length)),
-            Workload::Model(_) => file = file.max(workload.data_set_bytes()),
+            Workload::Blocks(blocks) => {
+                let grown = grown(blocks, length);
+                grown
+                    .files()
+                    .into_iter()
+                    .for_each(|(name, bytes)| keep(name, bytes));
+            }
+            Workload::Model(_) => {
+                let name = BlockIoExtent::default().file;
+                keep(&name, workload.data_set_bytes());
+            }
         }
     }
-    file + trees
+    files.into_values().fold(trees, u64::saturating_add)
 }
 
 /// Whether a workload is of programs, which copy what they need and write what they like.
@@ -87,9 +103,9 @@ pub(crate) fn is_of_programs(asked: &WorkloadRequest) -> bool {
     matches!(asked.workload, Workload::Commands(_))
 }
 
-/// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
+/// `blocks` with its files as they are when it has run for `length`. Files that begin empty and grow at
 /// a given rate are as large as what is appended, whatever their extent allows.
-fn blocks_bytes(blocks: &BlockIoWorkload, length: Option<Nanos>) -> u64 {
+fn grown(blocks: &BlockIoWorkload, length: Option<Nanos>) -> BlockIoWorkload {
     let seconds = (length.unwrap_or(LENGTH) + AROUND).as_secs_f64();
     let mut grown = blocks.clone();
     for group in &mut grown.groups {
@@ -99,7 +115,7 @@ fn blocks_bytes(blocks: &BlockIoWorkload, length: Option<Nanos>) -> u64 {
             group.extent.bytes = group.extent.bytes.min(bytes);
         }
     }
-    grown.data_set_bytes()
+    grown
 }
 
 /// Turns per second of a group that only appends, at a rate.
@@ -136,7 +152,7 @@ impl SpaceRequirements {
         match self.0.iter().find(|(_, figures)| full(figures)) {
             None => Ok(()),
             Some((place, (needed, free))) => Err(CliError::usage(format!(
-                "use target '{place}': the data need {} and {} are free",
+                "use target '{place}': the data need {} and {} may be used",
                 units::size(*needed as f64 * ROOM),
                 units::size(*free as f64)
             ))
@@ -164,11 +180,25 @@ mod tests {
             let Ok(Workload::Blocks(blocks)) = plimsoll_classics::workload("stamp", &given) else {
                 panic!("stamp is block I/O");
             };
-            blocks_bytes(&blocks, Some(Nanos(seconds * Nanos::SECOND.0)))
+            grown(&blocks, Some(Nanos(seconds * Nanos::SECOND.0))).data_set_bytes()
         };
         // One line a second, and a minute around the run.
         assert_eq!(stamp("64", 40), 100 * 64);
         assert_eq!(stamp("1m", 540), 600 << 20);
+    }
+
+    #[test]
+    fn files_of_other_names_are_kept_beside_each_other() {
+        let named = |file: &str| {
+            let mut blocks = BlockIoWorkload::random(file, 0.0);
+            blocks.groups[0].extent.file = file.into();
+            blocks.groups[0].extent.bytes = 1 << 30;
+            WorkloadRequest::from(Workload::Blocks(blocks))
+        };
+        let same = [named("data"), named("data")];
+        assert_eq!(data_bytes(&same), 1 << 30);
+        let others = [named("a"), named("b")];
+        assert_eq!(data_bytes(&others), (2 << 30) + VERIFY_BYTES);
     }
 
     #[test]
@@ -178,7 +208,18 @@ mod tests {
         blocks.groups[0].extent.bytes = 1 << 30;
         let mut asked = WorkloadRequest::from(Workload::Blocks(blocks));
         assert_eq!(data_bytes(std::slice::from_ref(&asked)), 1 << 30);
-        asked.most = Some((50.0, Nanos::SECOND));
+        asked.goal = Some(LoadLineGoal {
+            limits: Vec::new(),
+            smallest: 1.0,
+            largest: 50.0,
+            width: 0.1,
+            short: Nanos::SECOND,
+            trial: Nanos::SECOND,
+            sustained: Nanos::SECOND,
+            budget: Nanos::SECOND,
+            costs: BTreeMap::new(),
+            requirement: None,
+        });
         assert_eq!(data_bytes(&[asked]), 50 << 30);
     }
 

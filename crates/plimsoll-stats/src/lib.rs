@@ -35,6 +35,7 @@ pub mod steady;
 pub mod stopping;
 pub mod student;
 pub mod summary;
+pub mod synced;
 
 pub use between_runs::compare_runs;
 pub use change::change_points;

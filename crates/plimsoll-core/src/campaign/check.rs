@@ -342,7 +342,7 @@ impl CampaignSpec {
         }
         let is_requirement = self.is_requirement();
         // Its load is that of the use.
-        let is_other = |one: &CampaignWorkload| Some(&one.workload) != line.requirement.as_ref();
+        let is_other = |one: &CampaignWorkload| !line.requirement.0.contains(&one.workload);
         if is_requirement && self.workload.iter().any(is_other) {
             found.add(
                 "load_line.requirement",
@@ -479,7 +479,7 @@ impl CampaignSpec {
     /// Whether limits and load are those of a published use.
     fn is_requirement(&self) -> bool {
         let line = self.load_line.as_ref();
-        line.is_some_and(|line| line.requirement.is_some())
+        line.is_some_and(|line| !line.requirement.0.is_empty())
     }
 
     /// Whether more than the number of blocks is set.

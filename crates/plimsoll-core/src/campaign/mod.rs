@@ -20,7 +20,7 @@ use crate::format::FormatVersion;
 use crate::load_line::LoadLineSlo;
 use crate::op::EngineChoice;
 use crate::units::Nanos;
-use crate::written::{WrittenSeed, WrittenSize, WrittenTime};
+use crate::written::{WrittenSeed, WrittenSize, WrittenTexts, WrittenTime};
 
 /// Systems, and workloads, of one campaign at most.
 const ENTRIES_MAX: usize = 200;
@@ -193,7 +193,7 @@ impl Default for CampaignTrial {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CampaignLoadLine {
-    /// Limits that a load must keep to be carried, such as `p99 < 20ms`; empty: those of the requirement.
+    /// Limits that a load must keep to be carried, such as `p99 < 20ms`; empty: those of the requirements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
     /// Smallest multiple.
@@ -211,9 +211,10 @@ pub struct CampaignLoadLine {
     /// Price of a target per hour.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, f64>,
-    /// The use whose published needs the load and the limits are, with its settings: `etcd,iops=500`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requirement: Option<String>,
+    /// The use whose published needs the load and the limits are, with its settings: `etcd,iops=500`; or
+    /// several, each with a load line of its own.
+    #[serde(default, skip_serializing_if = "CampaignLoadLine::has_none")]
+    pub requirement: WrittenTexts,
 }
 
 /// Faults, and the sessions that feel them. Absent: what docs/campaigns.md lists.
@@ -304,6 +305,10 @@ impl CampaignLoadLine {
     pub const LARGEST: f64 = 50.0;
     /// The width of the interval at which a search ends.
     pub const WIDTH: f64 = 0.05;
+
+    fn has_none(uses: &WrittenTexts) -> bool {
+        uses.0.is_empty()
+    }
 }
 
 /// Parts that are left out of a written campaign when they are as by default.

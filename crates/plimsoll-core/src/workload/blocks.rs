@@ -2,6 +2,7 @@
 //! Block I/O: groups of workers that read and write files or a device by offset.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::offsets::OffsetPattern;
 use crate::op::{OpKind, TraceAccess};
@@ -386,7 +387,13 @@ impl BlockIoWorkload {
     /// Bytes of all its files.
     #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
-        let mut files: Vec<(&str, u64)> = Vec::new();
+        self.files().into_values().fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of its files, by their base names; of a name that each worker has, all of them.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<&str, u64> {
+        let mut files: BTreeMap<&str, u64> = BTreeMap::new();
         for group in &self.groups {
             let extent = &group.extent;
             let count = if extent.shared {
@@ -395,15 +402,10 @@ impl BlockIoWorkload {
                 u64::from(group.workers)
             };
             let bytes = extent.bytes.saturating_mul(count);
-            match files.iter_mut().find(|(name, _)| *name == extent.file) {
-                Some((_, known)) => *known = bytes.max(*known),
-                None => files.push((&extent.file, bytes)),
-            }
+            let known = files.entry(&extent.file).or_default();
+            *known = bytes.max(*known);
         }
         files
-            .iter()
-            .map(|(_, bytes)| *bytes)
-            .fold(0, u64::saturating_add)
     }
 
     /// Whether instants, not the storage, set the pace of every group.

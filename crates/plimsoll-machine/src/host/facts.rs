@@ -79,6 +79,7 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
     Ok(TargetFacts {
         medium: below.words,
         in_memory: below.in_memory,
+        write_cache: medium::write_cache(&below.disks),
         disks: below.disks,
         path: dir.display().to_string(),
         mount_point: mount.point.display().to_string(),

@@ -37,6 +37,9 @@ const ATTACHMENTS: [(&str, &str); 9] = [
     ("/host", "scsi"),
 ];
 
+/// The kernel's word for a cache that a flush must empty.
+const WRITE_BACK: &str = "write back";
+
 /// Layers that are followed at most: deeper ones are nobody's.
 const LAYERS_MAX: usize = 8;
 
@@ -59,6 +62,20 @@ pub fn below(path: &Path) -> StorageMedium {
     medium.disks.sort();
     medium.disks.dedup();
     medium
+}
+
+/// Caches of disks by their own account: `write back` where one has such; empty where none tells.
+#[must_use]
+pub fn write_cache(disks: &[String]) -> String {
+    let told: Vec<String> = disks
+        .iter()
+        .map(|disk| disk_identity(disk).write_cache)
+        .collect();
+    let is_back = told.iter().any(|cache| cache == WRITE_BACK);
+    match is_back {
+        true => WRITE_BACK.to_owned(),
+        false => told.into_iter().next().unwrap_or_default(),
+    }
 }
 
 /// A disk by its name, as the kernel tells it.

@@ -11,7 +11,7 @@ use plimsoll_stats::load_line::LoadLineReach;
 use super::view::{ResultsView, ops_per_s};
 use super::{
     doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, overload, requirement,
-    series, surroundings, verdicts, winner, workload,
+    series, surroundings, uses, verdicts, winner, workload,
 };
 use crate::model::{ReportAnswer, ReportDoubt, ReportFigure, ReportFinding, ReportSeverity};
 use crate::words;
@@ -43,7 +43,8 @@ fn sentence(view: &ResultsView<'_>) -> (ReportSeverity, String) {
     if view.results.trials.is_empty() {
         return (ReportSeverity::Care, NO_TRIAL.into());
     }
-    let told = requirement::answer(view)
+    let told = uses::answer(view)
+        .or_else(|| requirement::answer(view))
         .or_else(|| load_line::answer(view))
         .or_else(|| faults::answer(view))
         .or_else(|| ladder::answer(view))
@@ -106,6 +107,7 @@ fn tail(view: &ResultsView<'_>) -> String {
 fn facts(view: &ResultsView<'_>) -> Vec<(String, String)> {
     let all = [
         ("How sure", how_sure(view)),
+        ("A synced write", synced(view)),
         ("At what load", load(view)),
         ("Limited by", limited_by(view)),
     ];
@@ -113,7 +115,18 @@ fn facts(view: &ResultsView<'_>) -> Vec<(String, String)> {
     told.map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
+/// Synced writes, where uses of storage were asked about.
+fn synced(view: &ResultsView<'_>) -> String {
+    match uses::are_several(view) {
+        true => uses::synced_facts(view),
+        false => String::new(),
+    }
+}
+
 fn how_sure(view: &ResultsView<'_>) -> String {
+    if let Some(text) = uses::how_sure(view) {
+        return text;
+    }
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     if !view.load_lines.is_empty() {
         let trials: usize = view.load_lines.iter().map(|line| line.result.trials).sum();

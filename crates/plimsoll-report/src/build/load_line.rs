@@ -21,6 +21,7 @@ pub(super) use figure::first_figure;
 use figure::{figure, of_entry};
 
 use super::surroundings;
+use super::uses;
 use super::view::{ResultsView, bytes_per_s, ops_per_s};
 use crate::model::{
     ChartQuantity, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
@@ -422,7 +423,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     );
     let mut section =
         ReportSection::new("How much load does each system carry?", lead).at("load-line");
-    section.is_answer = true;
+    section.is_answer = !uses::are_several(view);
     section.items.push(ReportItem::Table(table(view)));
     for entry in view.load_entries() {
         let lines = of_entry(view, &entry.label);

@@ -25,6 +25,7 @@ mod secondary;
 mod series;
 mod servers;
 mod surroundings;
+mod uses;
 mod verdicts;
 mod view;
 mod winner;
@@ -45,8 +46,10 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     let view = ResultsView::of(results);
     let mut sections: Vec<ReportSection> = Vec::new();
     sections.extend(doubts::missing(&view));
+    sections.extend(uses::section(&view));
     sections.extend(load_line::section(&view));
     sections.extend(requirement::section(&view));
+    sections.extend(uses::sources(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
     sections.extend(loops::section(&view));

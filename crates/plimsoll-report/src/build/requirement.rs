@@ -6,14 +6,17 @@ use plimsoll_core::units;
 use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 
 use super::load_line;
+use super::uses;
 use super::view::ResultsView;
-use crate::model::{
-    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
-};
+use crate::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable};
 use crate::words;
 
 /// The verdicts of a run that asks whether systems fit a use.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    // The table of uses has them.
+    if uses::are_several(view) {
+        return Vec::new();
+    }
     let lines = view.load_lines.iter();
     lines.filter_map(|line| finding(view, line)).collect()
 }
@@ -132,7 +135,10 @@ fn detail(
 
 /// Required load and limits, and the sources that publish them.
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
-    let line = view.load_lines.first()?;
+    let line = view
+        .load_lines
+        .first()
+        .filter(|_| !uses::are_several(view))?;
     let need = line.goal.requirement.as_ref()?;
     let mut section = ReportSection::new(
         format!("What does {} need?", need.name),
@@ -144,11 +150,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     ]));
     let mut table = ReportTable::new("Sources", &["Figure", "Source", "Date"]);
     for source in &need.sources {
-        table.rows.push(vec![
-            ReportTableCell::new(&source.says),
-            ReportTableCell::new(&source.title).detail(source.url.clone()),
-            ReportTableCell::new(&source.date),
-        ]);
+        table.rows.push(uses::source_row(source));
     }
     table.notes.clone_from(&need.notes);
     section.items.push(ReportItem::Table(table));

@@ -76,6 +76,8 @@ pub struct ArmRequest<'a> {
     pub asked: &'a [WorkloadRequest],
     /// Devices that may be destroyed.
     pub consent: &'a DestroyConsent,
+    /// Share of each file system that is to stay free.
+    pub keep_free: f64,
 }
 
 impl ArmRequest<'_> {
@@ -104,6 +106,7 @@ impl ArmRequest<'_> {
                 data_bytes,
                 consent: self.consent,
                 bench,
+                keep_free: self.keep_free,
                 space: &mut space,
             })?;
             arms.push(arm.with(resolved));

@@ -39,7 +39,6 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
@@ -93,8 +92,6 @@ pub struct CampaignOptions {
     pub inject: Vec<FaultInjection>,
     /// Conditions of the systems, each in trials of its own.
     pub conditions: Vec<StackCondition>,
-    /// The load line that is searched instead of comparing in blocks.
-    pub load_line: Option<LoadLineGoal>,
     /// Numbers of processors of the client, each in trials of its own beside those with its usual one.
     pub client_cpus: Vec<u32>,
     /// After how long no further trial begins.
@@ -289,7 +286,11 @@ pub fn carry_out(
             return Ok(ended);
         }
         let settings = &settings;
-        if settings.load_line.is_some() {
+        if manifest
+            .entries
+            .iter()
+            .any(|entry| entry.load_line.is_some())
+        {
             let plan = (manifest, done);
             return load_line::search_all(plan, arms, settings, stop, everyone);
         }

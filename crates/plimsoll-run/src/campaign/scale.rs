@@ -134,7 +134,7 @@ pub(super) fn entry(
         workload: asked.workload.clone(),
         inject: None,
         condition: None,
-        load_line: settings.load_line.clone(),
+        load_line: asked.goal.clone(),
         client: None,
         load_loop: None,
     }

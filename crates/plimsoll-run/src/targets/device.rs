@@ -194,6 +194,7 @@ pub(super) fn target_facts(found: &DeviceFacts) -> TargetFacts {
     TargetFacts {
         medium: below.words,
         in_memory: below.in_memory,
+        write_cache: medium::write_cache(&below.disks),
         disks: below.disks,
         path: found.path.display().to_string(),
         mount_point: String::new(),

@@ -25,6 +25,7 @@ pub use stack::StackTarget;
 
 use crate::request::{SpaceRequirements, WorkloadRequest};
 use plimsoll_console::failure::CliError;
+use plimsoll_core::num::round_u64;
 use plimsoll_core::plan::{Plan, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_lab::stacks::StackConfig;
@@ -122,6 +123,8 @@ pub struct TargetSurvey<'a> {
     pub(crate) consent: &'a DestroyConsent,
     /// Machines, and where the load comes from.
     pub(crate) bench: &'a mut TargetBench,
+    /// Share of a file system that is to stay free.
+    pub(crate) keep_free: f64,
     /// Room that its data need, to be added to.
     pub(crate) space: &'a mut SpaceRequirements,
 }
@@ -192,5 +195,11 @@ impl TargetSurvey<'_> {
     /// Adds the room that the data of the workloads need in a place with so many free bytes.
     pub(crate) fn need(&mut self, place: &str, free_bytes: u64) {
         self.space.need(place, self.data_bytes, free_bytes);
+    }
+
+    /// The same in a file system, of which a share may have to stay free.
+    pub(crate) fn need_in(&mut self, place: &str, found: &TargetFacts) {
+        let kept = round_u64(found.size_bytes as f64 * self.keep_free);
+        self.need(place, found.free_bytes.saturating_sub(kept));
     }
 }

@@ -55,7 +55,8 @@ fn here(survey: &mut TargetSurvey<'_>, root: &Path) -> Result<TargetFacts, CliEr
     })?;
     let mut found = facts::target(root).map_err(doing(CliExitCode::Failed, look_at(given)))?;
     lustre::add_facts(survey.bench.local(), &mut found);
-    survey.need(&found.path, found.free_bytes);
+    let place = found.path.clone();
+    survey.need_in(&place, &found);
     Ok(found)
 }
 
@@ -73,7 +74,7 @@ fn on_nodes(survey: &mut TargetSurvey<'_>, root: &Path) -> Result<Vec<TargetFact
             .target(root)
             .map_err(doing(CliExitCode::Usage, about))?;
         let place = format!("{} on node {}", found.path, node.name);
-        survey.need(&place, found.free_bytes);
+        survey.need_in(&place, &found);
         all.push(found);
     }
     Ok(all)

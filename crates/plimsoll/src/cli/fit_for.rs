@@ -11,6 +11,7 @@ use plimsoll_console::terminal;
 use plimsoll_core::campaign::{CampaignLoadLine, CampaignOrder, CampaignSpec};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::load_line::LoadLineRequirement;
+use plimsoll_core::written::WrittenTexts;
 use plimsoll_stats::load_line::{LoadLineFit, arm_load_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -71,7 +72,6 @@ pub(super) struct FitForArgs {
 
 impl FitForArgs {
     fn campaign(&self) -> CampaignSpec {
-        let requirement = self.requirement.clone().unwrap_or_default();
         let mut spec = CampaignSpec {
             control: false,
             order: CampaignOrder::Random,
@@ -83,7 +83,7 @@ impl FitForArgs {
                 width: self.width,
                 budget: None,
                 costs: BTreeMap::new(),
-                requirement: Some(requirement),
+                requirement: WrittenTexts(self.requirement.iter().cloned().collect()),
             }),
             ..CampaignSpec::default()
         };

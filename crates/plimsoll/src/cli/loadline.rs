@@ -11,7 +11,7 @@ use plimsoll_console::failure::{CliExitCode, CliResult};
 use plimsoll_core::campaign::{CampaignFaults, CampaignLoadLine, CampaignOrder, CampaignSpec};
 use plimsoll_core::load_line::LoadLineSlo;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::written::WrittenTime;
+use plimsoll_core::written::{WrittenTexts, WrittenTime};
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -133,7 +133,7 @@ impl LoadLineArgs {
                 width: self.width,
                 budget: None,
                 costs: self.costs.iter().cloned().collect(),
-                requirement: None,
+                requirement: WrittenTexts::default(),
             }),
             faults: CampaignFaults {
                 victim: self.victim.clone(),

@@ -2,6 +2,7 @@
 //! The command line: one file per subcommand, each with its arguments, its work and its output.
 
 mod boot;
+mod check;
 mod compare;
 mod completions;
 mod design;
@@ -74,6 +75,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
+    Check(check::CheckArgs),
     Record(record::RecordArgs),
     Fit(fit::FitArgs),
     Verify(verify::VerifyArgs),
@@ -234,6 +236,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::Gate(args) => gate::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
+        CliCommand::Check(args) => check::main(&args),
         CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Diff(args) => diff::main(&args),
         CliCommand::Layers(args) => layers::main(&args),

@@ -177,7 +177,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
     };
     if spec
         .load_line
-        .is_some_and(|line| line.requirement.is_some())
+        .is_some_and(|line| !line.requirement.0.is_empty())
     {
         return Ok(super::fit_for::exit_code(&results));
     }

@@ -7,7 +7,7 @@ use super::super::*;
 use super::*;
 use crate::rng::Rng;
 use crate::rng::Seed;
-use crate::written::WrittenSize;
+use crate::written::{WrittenSize, WrittenTexts};
 use mistakes::{MISTAKES, campaign_text};
 
 fn campaign(head: &str, tables: &str) -> CampaignSpec {
@@ -147,7 +147,7 @@ impl DrawnKeys {
             width: 0.05,
             budget: self.maybe(Self::time),
             costs: BTreeMap::from([(self.word(), 0.1)]),
-            requirement: self.maybe(Self::word),
+            requirement: WrittenTexts((0..self.rng.below(3)).map(|_| self.word()).collect()),
         }
     }
 

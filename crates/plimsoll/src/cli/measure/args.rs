@@ -5,6 +5,8 @@
 use super::super::progress::ProgressMode;
 use super::super::trust::TrustArgs;
 use super::{ClientLoadArgs, choices};
+use plimsoll_console::context;
+use plimsoll_console::failure::CliError;
 use plimsoll_core::campaign::CampaignSpec;
 use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::op::EngineChoice;
@@ -13,6 +15,8 @@ use plimsoll_core::written::WrittenTime;
 use plimsoll_run::campaign_file::CampaignFile;
 use plimsoll_run::targets::DestroyConsent;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How operations reach the kernel.
 const ENGINES: [(&str, EngineChoice); 3] = [
@@ -170,6 +174,39 @@ pub(in crate::cli) struct RunAttempt<'a> {
     pub(in crate::cli) source: &'a ClientLoadArgs,
     /// The file that the campaign is from.
     pub(in crate::cli) file: Option<CampaignFile>,
+    /// Share of each file system that stays free.
+    pub(in crate::cli) keep_free: f64,
+    /// Ends the run early, where something watches it.
+    pub(in crate::cli) ender: Option<&'a RunEnder>,
+}
+
+/// Ends a run as the key on its terminal does: what was measured is reported.
+pub(in crate::cli) struct RunEnder {
+    /// Set by it, and by Ctrl-C.
+    pub(in crate::cli) stop: Arc<AtomicBool>,
+    was_used: AtomicBool,
+}
+
+impl RunEnder {
+    /// One that nothing has used yet.
+    ///
+    /// # Errors
+    /// When signals cannot be watched for.
+    pub(in crate::cli) fn new() -> Result<RunEnder, CliError> {
+        Ok(RunEnder {
+            stop: context::stop_flag()?,
+            was_used: AtomicBool::new(false),
+        })
+    }
+
+    pub(in crate::cli) fn end(&self) {
+        self.was_used.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::cli) fn was_used(&self) -> bool {
+        self.was_used.load(Ordering::Relaxed)
+    }
 }
 
 impl RunAttemptArgs {
@@ -189,6 +226,8 @@ impl RunAttemptArgs {
             trust,
             source: &ClientLoadArgs::HERE,
             file: None,
+            keep_free: 0.0,
+            ender: None,
         }
     }
 }

@@ -3,11 +3,11 @@
 
 use super::super::design::check_designable;
 use super::super::trust::TrustArgs;
+use super::goal::load_line_goal;
 use super::{CampaignMeasurement, RunAttempt};
 use plimsoll_console::command_line;
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::campaign::CampaignSpec;
-use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
@@ -23,11 +23,9 @@ use std::rc::Rc;
 pub(super) fn requests(
     spec: &CampaignSpec,
     attempt: &RunAttempt<'_>,
-    goal: Option<&LoadLineGoal>,
 ) -> Result<Vec<WorkloadRequest>, CliError> {
-    let length = spec.trial.length.map(|time| time.0);
     let variants = WorkloadVariant::all(spec);
-    let each = variants.iter().map(|one| varied(one, length, attempt));
+    let each = variants.iter().map(|one| varied(one, spec, attempt));
     let mut all: Vec<WorkloadRequest> = each.collect::<Result<_, _>>()?;
     let part_of = command_line::file();
     let file = attempt.file.as_ref().map(|file| file.path.as_path());
@@ -44,9 +42,6 @@ pub(super) fn requests(
         // Only the sessions that feel a fault run.
         all.push(Workload::idle("sessions").into());
     }
-    for one in &mut all {
-        one.most = goal.map(|goal| (goal.largest, goal.sustained));
-    }
     Ok(all)
 }
 
@@ -54,7 +49,7 @@ pub(super) fn requests(
 pub(super) fn check_asked(job: &CampaignMeasurement<'_>) -> Result<(), CliError> {
     let (spec, asked) = (&job.spec, &job.asked);
     check_labels(asked)?;
-    if job.goal.is_some() {
+    if spec.load_line.is_some() {
         asked.iter().try_for_each(check_multiple)?;
     }
     if spec.closed_and_open {
@@ -160,9 +155,11 @@ pub(in super::super) fn asked(
 /// A workload of a campaign; of a file, the error says where it stands.
 fn varied(
     one: &WorkloadVariant,
-    length: Option<Nanos>,
+    spec: &CampaignSpec,
     attempt: &RunAttempt<'_>,
 ) -> Result<WorkloadRequest, CliError> {
+    let goal = load_line_goal(spec, &one.text)?;
+    let length = spec.trial.length.map(|time| time.0);
     let read = asked(&one.text, length.or(one.length), attempt.trust);
     let mut request = read.map_err(|failure| match &attempt.file {
         Some(file) => file.place(&one.key).about(&failure),
@@ -170,5 +167,6 @@ fn varied(
     })?;
     let name = one.named(request.workload.name());
     request.workload.rename(name);
+    request.goal = goal;
     Ok(request)
 }

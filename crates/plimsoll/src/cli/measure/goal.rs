@@ -42,22 +42,23 @@ const REQUIREMENT: LoadLineTimes = LoadLineTimes {
     budget_stays: 12,
 };
 
-/// The goal of the searches, where the campaign has some.
+/// The goal of the searches of a workload, where the campaign has some.
 ///
 /// # Errors
-/// When its requirement is unknown.
-pub(super) fn load_line_goal(spec: &CampaignSpec) -> Result<Option<LoadLineGoal>, CliError> {
+/// When the workload is to be a requirement and is unknown as one.
+pub(super) fn load_line_goal(
+    spec: &CampaignSpec,
+    workload: &str,
+) -> Result<Option<LoadLineGoal>, CliError> {
     let Some(line) = &spec.load_line else {
         return Ok(None);
     };
-    let found = line
-        .requirement
-        .as_deref()
-        .map(find_requirement)
-        .transpose();
-    let found = found.map_err(|error| {
-        CliError::invalid(error).hint("plimsoll fit-for --list tells all, with their settings")
-    })?;
+    let found = match line.requirement.0.is_empty() {
+        true => None,
+        false => Some(find_requirement(workload).map_err(|error| {
+            CliError::invalid(error).hint("plimsoll fit-for --list tells all, with their settings")
+        })?),
+    };
     let times = match found {
         Some(_) => &REQUIREMENT,
         None => &LOAD_LINE,

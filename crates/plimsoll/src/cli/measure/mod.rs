@@ -11,7 +11,7 @@ mod plan;
 mod resume;
 mod save;
 
-pub(super) use args::{DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs};
+pub(super) use args::{DestroyArgs, RunAttempt, RunAttemptArgs, RunEnder, TrialTimingArgs};
 pub(super) use asked::asked;
 pub(super) use conditioning::{ConditioningArgs, PreconditionArgs};
 pub(super) use load_source::ClientLoadArgs;
@@ -23,7 +23,6 @@ use super::progress::{ProgressMode, RunProgress};
 use super::quit_key::QuitKey;
 use super::stack::stack_options;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use goal::load_line_goal;
 use plimsoll_agent::raze::{RazeSummary, raze_dead_runs};
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
@@ -33,7 +32,6 @@ use plimsoll_core::campaign::{CampaignOrder, CampaignProblem, CampaignSpec};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
-use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::written::{WrittenSeed, WrittenTime};
@@ -50,6 +48,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Reads one of these words as what it means.
@@ -78,8 +77,6 @@ pub(super) struct CampaignMeasurement<'a> {
     names: Vec<String>,
     targets: Vec<Rc<dyn TargetKind>>,
     asked: Vec<WorkloadRequest>,
-    /// The load line that is searched.
-    goal: Option<LoadLineGoal>,
     design: BlockDesignChoice,
 }
 
@@ -106,13 +103,10 @@ impl<'a> CampaignMeasurement<'a> {
                 CliError::invalid(text).hint("plimsoll gate --campaign FILE --against REFERENCE")
             );
         }
-        if let Some(requirement) = spec
-            .load_line
-            .as_ref()
-            .and_then(|line| line.requirement.as_ref())
+        if let Some(line) = &spec.load_line
             && spec.workload.is_empty()
         {
-            spec.workload.push(requirement.into());
+            spec.workload = line.requirement.0.iter().map(Into::into).collect();
         }
         let origin = match spec.clients {
             None => LoadOrigin::Here,
@@ -130,8 +124,7 @@ impl<'a> CampaignMeasurement<'a> {
                 names.push(text);
             }
         }
-        let goal = load_line_goal(&spec)?;
-        let asked = asked::requests(&spec, attempt, goal.as_ref())?;
+        let asked = asked::requests(&spec, attempt)?;
         let design = BlockDesignChoice::of(&spec);
         Ok(CampaignMeasurement {
             spec,
@@ -139,7 +132,6 @@ impl<'a> CampaignMeasurement<'a> {
             names,
             targets,
             asked,
-            goal,
             design,
         })
     }
@@ -203,7 +195,10 @@ pub(super) fn measure(
     let state = context::state_dir()?;
     let options = stack_options(&job.spec.stacks, &state)?;
     campaign::check_power_cuts(&job.targets, &settings, &options, &state)?;
-    let stop = context::stop_flag()?;
+    let stop = match attempt.ender {
+        Some(ender) => Arc::clone(&ender.stop),
+        None => context::stop_flag()?,
+    };
     let clients = job.spec.clients.as_ref();
     if let (Some(request), true) = (load_source::fleet(clients)?, dry_run) {
         terminal::print(&load_source::carried_as(&request, &id)?);
@@ -218,6 +213,7 @@ pub(super) fn measure(
         control: job.spec.control,
         asked: &job.asked,
         consent: &attempt.consent,
+        keep_free: attempt.keep_free,
     };
     let arms = request.resolve(&load, &mut bench)?;
     let folder = attempt
@@ -254,7 +250,8 @@ pub(super) fn measure(
         play(job, &arms, &mut settings, &id, kept, (&stop, &key))
     });
     // Results measured until the key was pressed are an answer like any other.
-    let is_stopped = stop.load(Ordering::Relaxed) && !key.was_pressed();
+    let was_ended = key.was_pressed() || attempt.ender.is_some_and(RunEnder::was_used);
+    let is_stopped = stop.load(Ordering::Relaxed) && !was_ended;
     drop(key);
     let left = bench.lower(&state);
     ended::ended(job, outcome, &left, (&folder, is_stopped))
@@ -301,7 +298,6 @@ fn settings(job: &CampaignMeasurement<'_>, id: &str) -> CampaignOptions {
         },
         inject: spec.injections(),
         conditions: spec.conditions(),
-        load_line: job.goal.clone(),
         settle: true,
         budget: budget.map(TimeBudget::new),
         seed,

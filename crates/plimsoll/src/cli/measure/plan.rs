@@ -6,8 +6,6 @@ use plimsoll_console::terminal;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunManifest, WorkloadEntry};
-use plimsoll_core::load_line::LoadLineGoal;
-use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::SimDeviceSpec;
 use plimsoll_run::campaign::{self, CampaignOptions, ResolvedArms};
@@ -138,17 +136,24 @@ fn searches(
 }
 
 /// Planned searches of a dry run, in words.
-fn searches_text(goal: &LoadLineGoal, seed: Seed, searches: &[(String, String)]) -> String {
-    let limits: Vec<String> = goal.limits.iter().map(ToString::to_string).collect();
-    let mut text = format!(
-        "then find load lines (seed {seed}): multiples from {} to {} at {}, at most {} of trials each:\n",
-        goal.smallest,
-        goal.largest,
-        limits.join(" and "),
-        units::clock_duration(goal.budget)
-    );
-    for (label, arm) in searches {
-        let _ = writeln!(text, "  {label} on {arm}");
+fn searches_text(arms: &[String], asked: &[WorkloadRequest], settings: &CampaignOptions) -> String {
+    let mut text = format!("then find load lines (seed {}):\n", settings.seed);
+    for one in asked {
+        let Some(goal) = &one.goal else {
+            continue;
+        };
+        let limits: Vec<String> = goal.limits.iter().map(ToString::to_string).collect();
+        let _ = writeln!(
+            text,
+            "  multiples from {} to {} at {}, at most {} of trials each:",
+            goal.smallest,
+            goal.largest,
+            limits.join(" and "),
+            units::clock_duration(goal.budget)
+        );
+        for (label, arm) in searches(arms, std::slice::from_ref(one), settings) {
+            let _ = writeln!(text, "    {label} on {arm}");
+        }
     }
     text
 }
@@ -167,14 +172,15 @@ pub(super) fn show_plan(
         false => campaign::labels_of(asked, settings),
     };
     let labels: Vec<String> = asked.iter().flat_map(of_each).collect();
-    let searches = match job.goal {
-        Some(_) => searches(&names, asked, settings),
-        None => Vec::new(),
+    let is_search = job.spec.load_line.is_some();
+    let searches = match is_search {
+        true => searches(&names, asked, settings),
+        false => Vec::new(),
     };
     let is_balanced = job.design.design.is_some() || job.is_balanced();
-    let order = match job.goal {
-        Some(_) => Vec::new(),
-        None => {
+    let order = match is_search {
+        true => Vec::new(),
+        false => {
             let blocks = settings.blocks;
             campaign::planned_order(&names, &labels, blocks, settings.seed, is_balanced)
         }
@@ -202,8 +208,8 @@ pub(super) fn show_plan(
     for line in intentions {
         let _ = writeln!(text, "  {line}");
     }
-    if let Some(goal) = &job.goal {
-        text.push_str(&searches_text(goal, settings.seed, &searches));
+    if is_search {
+        text.push_str(&searches_text(&names, asked, settings));
         return terminal::print(&text);
     }
     let (n, seed) = (order.len(), settings.seed);

@@ -49,6 +49,7 @@ pub(super) fn main(args: &StackCheckArgs) -> CliResult {
         control: false,
         asked: &[],
         consent: &consent,
+        keep_free: 0.0,
     };
     let arms = request.resolve(&Rc::new(ClientLoadGenerators::here()), &mut bench)?;
     let depth = if args.quick {

@@ -145,7 +145,7 @@ fn targets_that_must_not_or_cannot_be_written() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
     // Nobody but root may write to it, and permission is asked for before room.
     let why = if rustix::process::geteuid().is_root() {
-        "0 B are free"
+        "0 B may be used"
     } else {
         "not writable"
     };

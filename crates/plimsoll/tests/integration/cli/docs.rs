@@ -16,7 +16,7 @@ const NOT_HERE: [&str; 5] = [
     "needs root",
     "is missing",
     "apt-get install",
-    "GiB are free",
+    "GiB may be used",
     "its file system is none that can be made on a logged disk",
 ];
 

@@ -6,6 +6,7 @@ mod attacks;
 mod bad_input;
 mod campaign;
 mod campaigns;
+mod check;
 mod classics;
 mod declared;
 mod design;

@@ -44,6 +44,7 @@ pub(crate) const NOT_KILLED_HERE: &[(&str, &str)] = &[
     ("stack switch", "its stacks need machines"),
     ("completions", "it only prints"),
     ("doctor", "it only looks"),
+    ("check", "it measures as fit-for does"),
     (
         "durability",
         "a_run_that_was_killed_keeps_what_was_judged_and_raze_removes_the_rest",

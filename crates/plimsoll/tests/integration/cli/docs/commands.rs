@@ -128,7 +128,8 @@ const RUN: [&str; 16] = [
 ];
 
 /// Commands that have --dry-run.
-const DRY_RUN: [&str; 9] = [
+const DRY_RUN: [&str; 10] = [
+    "check",
     "run",
     "compare",
     "gate",

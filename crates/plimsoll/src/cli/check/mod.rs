@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll check`: in minutes and without options, how storage is made, how long a synced write takes, and
+//! which well-known uses it fits.
+
+mod neighbours;
+
+use super::measure::{RunAttempt, RunAttemptArgs, RunEnder, measure};
+use super::trust::TrustArgs;
+use neighbours::{DiskNeighbours, DiskWatch};
+use plimsoll_agent::run_id;
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_console::terminal;
+use plimsoll_core::campaign::{CampaignLoadLine, CampaignOrder, CampaignSpec};
+use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::target::TargetFacts;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::written::{WrittenTexts, WrittenTime};
+use plimsoll_machine::host::{SystemClock, facts};
+use plimsoll_stats::load_line::{LoadLineFit, arm_load_lines};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The uses that are asked about.
+const USES: [&str; 4] = ["etcd", "postgres-wal", "vm-boot", "mail"];
+/// Time of each path, from the start of the command.
+const TIME_EACH: Nanos = Nanos(300 * Nanos::SECOND.0);
+/// Time of its trials: the rest is for laying out, looking at neighbours and removal.
+const TRIALS_EACH: Nanos = Nanos(285 * Nanos::SECOND.0);
+/// How long a load is held that is said to be carried.
+const HELD: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Smallest and largest multiple of a use's load.
+const MULTIPLES: (f64, f64) = (0.25, 8.0);
+/// Width at which a search ends: head-room is wanted to a fifth.
+const WIDTH: f64 = 0.2;
+/// Share of a file system that stays free.
+const KEEP_FREE: f64 = 0.1;
+
+/// Tell how fast and how safe storage is, and which uses it fits, in five minutes.
+///
+/// Each path is a directory. Within it plimsoll plays what etcd, a PostgreSQL log, virtual machines and a
+/// mail server need, slower and faster, and tells how many times of that the storage carries. It needs no
+/// root, keeps a tenth of the file system free, removes what it made, and ends early when it makes requests
+/// of others on the same disk slow.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("budget", |arg| arg
+    .help("Start no further trial after TIME (default: 5m for each path)")
+    .long_help("Start no further trial after TIME (default: 5m for each path)")))]
+#[command(after_help = "Examples:
+  plimsoll check
+  plimsoll check /var/lib/postgresql
+  plimsoll check /mnt/a /mnt/b
+  plimsoll check --use etcd,iops=500 --use postgres-wal,commits=400 /mnt/a
+  plimsoll check --read-only /srv
+
+plimsoll fit-for asks about one use for longer, and is surer. Exit code 11 when nothing could be told.")]
+pub(super) struct CheckArgs {
+    /// Directories; where several are given, each use is compared between them.
+    #[arg(default_value = ".", value_name = "PATH")]
+    paths: Vec<String>,
+    /// Ask about this use instead of those above. May be repeated; fit-for --list has all.
+    #[arg(long = "use", value_name = "USE")]
+    uses: Vec<String>,
+    /// Make nothing and load nothing: look for ten seconds at what others do on the disks.
+    #[arg(long)]
+    read_only: bool,
+    #[command(flatten)]
+    attempt: RunAttemptArgs,
+}
+
+impl CheckArgs {
+    fn campaign(&self) -> CampaignSpec {
+        let uses = match self.uses.is_empty() {
+            true => USES.map(String::from).to_vec(),
+            false => self.uses.clone(),
+        };
+        let paths = self.paths.len() as u64;
+        let mut spec = CampaignSpec {
+            control: false,
+            order: CampaignOrder::Random,
+            target: self.paths.iter().map(Into::into).collect(),
+            load_line: Some(CampaignLoadLine {
+                limits: Vec::new(),
+                from: MULTIPLES.0,
+                to: MULTIPLES.1,
+                width: WIDTH,
+                budget: Some(WrittenTime(Nanos(TRIALS_EACH.0 * paths))),
+                costs: BTreeMap::new(),
+                requirement: WrittenTexts(uses),
+            }),
+            ..CampaignSpec::default()
+        };
+        spec.trial.length = Some(WrittenTime(HELD));
+        spec
+    }
+}
+
+pub(super) fn main(args: &CheckArgs) -> CliResult {
+    let storage: Vec<TargetFacts> = args
+        .paths
+        .iter()
+        .map(|path| facts_of(path))
+        .collect::<Result<_, _>>()?;
+    if args.attempt.dry_run || args.attempt.save.is_some() {
+        let trust = TrustArgs::default();
+        return Ok(exit_code(measure(
+            &args.campaign(),
+            &attempt(args, &trust, None),
+        )?));
+    }
+    let clock = SystemClock::default();
+    let neighbours = DiskNeighbours::look(&storage, args.read_only, &clock);
+    if args.read_only {
+        terminal::print(&described(&storage, &neighbours));
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal::say(&described(&storage, &neighbours));
+    let ender = RunEnder::new()?;
+    let trust = TrustArgs::default();
+    let watch = DiskWatch::of(neighbours);
+    let folder = args.attempt.output.clone();
+    let folder = folder.unwrap_or_else(|| Path::new("plimsoll-results").join(run_id::run_id()));
+    let measured = watch.during(&ender, &clock, || {
+        let attempt = RunAttempt {
+            output: Some(folder.clone()),
+            ..attempt(args, &trust, Some(&ender))
+        };
+        measure(&args.campaign(), &attempt)
+    })?;
+    if let (ControlFlow::Continue(results), false) = (&measured, args.attempt.json) {
+        show(results, &folder);
+    }
+    if let Some(why) = watch.reason() {
+        terminal::say(&why);
+    }
+    Ok(exit_code(measured))
+}
+
+fn attempt<'a>(
+    args: &'a CheckArgs,
+    trust: &'a TrustArgs,
+    ender: Option<&'a RunEnder>,
+) -> RunAttempt<'a> {
+    let whole = Nanos(TIME_EACH.0 * args.paths.len() as u64);
+    RunAttempt {
+        budget: args.attempt.budget.or(Some(whole)),
+        keep_free: KEEP_FREE,
+        quiet: !args.attempt.json,
+        ender,
+        ..args.attempt.attempt(trust)
+    }
+}
+
+fn facts_of(path: &str) -> Result<TargetFacts, CliError> {
+    if !Path::new(path).is_dir() {
+        let text = format!("check {path}: it is no directory");
+        return Err(CliError::invalid(text)
+            .hint("plimsoll fit-for and plimsoll loadline take devices, stacks and exports, too"));
+    }
+    facts::target(Path::new(path)).map_err(doing(CliExitCode::Failed, format!("look at {path}")))
+}
+
+/// The storage of each path, and what others do there now.
+fn described(storage: &[TargetFacts], neighbours: &DiskNeighbours) -> String {
+    let line = |one: &TargetFacts| {
+        let cache = match one.write_cache.as_str() {
+            "" => String::new(),
+            cache => format!(", disk cache {cache}"),
+        };
+        format!(
+            "{}: {}{cache}; {}",
+            one.path,
+            one.line(),
+            neighbours.describe(&one.disks)
+        )
+    };
+    storage.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first screen, and where the page is.
+fn show(results: &RunFolderContents, folder: &Path) {
+    let report = plimsoll_report::build(results);
+    let (width, colour) = (terminal::width(), terminal::colour());
+    terminal::print_coloured(&plimsoll_report::terminal(&report, width, colour, true));
+    let page = folder.join("report.html");
+    terminal::print(&format!("Report: {}", page.display()));
+}
+
+/// 11 where no use of any path was judged.
+fn exit_code(measured: ControlFlow<ExitCode, RunFolderContents>) -> ExitCode {
+    let results = match measured {
+        ControlFlow::Continue(results) => results,
+        ControlFlow::Break(code) => return code,
+    };
+    let lines = arm_load_lines(&results.manifest, &results.trials);
+    let is_told = lines
+        .iter()
+        .any(|line| LoadLineFit::of(line) != LoadLineFit::CannotTell);
+    match is_told {
+        true => ExitCode::SUCCESS,
+        false => CliExitCode::Inconclusive.into(),
+    }
+}
