@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes everything that a release has, in target/dist: for each processor a tarball, a Debian package, an OCI
-# image, a bill of materials, and the checksums of all. Nothing in them depends on where or when they are
+# image, a Python wheel, a bill of materials, and the checksums of all. Nothing in them depends on where or when they are
 # made (docs/releasing.md). Installs nothing; scripts/setup.sh dist does.
 #
 #   dist.sh [x86_64] [aarch64]     default: this machine's processor, and the other if it can be built for
@@ -127,6 +127,7 @@ for machine in "${wanted[@]}"; do
   debian=$(debian_name "$machine")
   scripts/dist-image.sh "$work/$name" "$debian" "$version" "$dist/$name.oci.tar"
   scripts/dist-deb.sh "$work/$name" "$debian" "$version" "$dist/plimsoll_${version}_$debian.deb"
+  python3 scripts/dist-wheel.py "$work/$name" "$machine" "$version" "$dist"
 done
 (cd "$dist" && sha256sum -- plimsoll* >SHA256SUMS)
 {

@@ -65,6 +65,26 @@ for tarball in *-linux.tar.gz; do
   echo "$name: runs, static, $(stat --format %s "$file") bytes"
 done
 
+for wheel in *.whl; do
+  case $wheel in
+    *"$ours".whl) ;;
+    *) echo "SKIPPED: installing $wheel: it is for another processor"; continue ;;
+  esac
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" install --quiet --no-index "./$wheel"
+  mkdir -p "$work/wheel"
+  (cd "$work/wheel" && PLIMSOLL_STATE=$work/state "$work/venv/bin/plimsoll" run randread,size=16M 'sim(flash)' --for 1s \
+    -o run >"$work/log" 2>&1) || { cat "$work/log"; die "$wheel does not run"; }
+  "$work/venv/bin/plimsoll" --version
+  # It says which packages data frames need.
+  if "$work/venv/bin/python" -c 'import plimsoll' 2>"$work/log"; then die "$wheel needs no pandas"; fi
+  grep -qF "pip install 'plimsoll[frames]'" "$work/log" || { cat "$work/log"; die "$wheel does not say what is missing"; }
+  "$work/venv/bin/pip" uninstall --quiet --yes plimsoll
+  if find "$work/venv" -iname '*plimsoll*' | grep -q .; then die "$wheel leaves files"; fi
+  echo "$wheel: installed, run, removed without a trace"
+  rm -rf "$work/venv" "$work/wheel"
+done
+
 for image in *.oci.tar; do
   name=${image%.oci.tar} machine=${image%-linux.oci.tar}
   machine=${machine##*-}

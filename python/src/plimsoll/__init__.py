@@ -11,8 +11,16 @@ computed here. docs/python.md describes the frames.
 """
 
 from plimsoll._program import PlimsollError, start
-from plimsoll._recording import Profile, profile
-from plimsoll._run import Run, compare, import_results, load_line, run, runs
+
+try:
+    from plimsoll._recording import Profile, profile
+    from plimsoll._run import Run, compare, import_results, load_line, run, runs
+except ModuleNotFoundError as error:
+    if error.name not in {"pandas", "pyarrow"}:
+        raise
+    raise ModuleNotFoundError(
+        f"data frames need {error.name}: pip install 'plimsoll[frames]'", name=error.name
+    ) from error
 
 __all__ = [
     "PlimsollError",

@@ -65,3 +65,66 @@ fn the_package_is_small_and_of_this_version() {
         "{version}"
     );
 }
+
+/// Starts a program to its end; what it wrote, and whether it ended well.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test is the user who installs the wheel"
+)]
+fn started(program: &Path, words: &[&str]) -> (bool, String) {
+    let ended = Command::new(program)
+        .args(words)
+        .env("SOURCE_DATE_EPOCH", "1764500000")
+        .output()
+        .expect("it starts");
+    let told = text(&ended.stdout) + &text(&ended.stderr);
+    (ended.status.success(), told)
+}
+
+/// The wheel of a release, here around programs of two lines: scripts/test-dist.sh has the real ones.
+#[test]
+fn a_wheel_brings_the_programs_and_says_what_data_frames_need() {
+    let lab = Lab::new();
+    for name in ["plimsoll", "plimsoll-agent", "plimsoll-server"] {
+        let program = format!("staged/lib/plimsoll/{name}");
+        std::fs::create_dir_all(lab.path("staged/lib/plimsoll")).unwrap();
+        std::fs::write(lab.path(&program), format!("#!/bin/sh\necho {name} $1\n")).unwrap();
+    }
+    std::fs::create_dir_all(lab.path("staged/share/doc/plimsoll")).unwrap();
+    for name in ["plimsoll.cdx.json", "third-party.txt"] {
+        let file = format!("staged/share/doc/plimsoll/{name}");
+        std::fs::write(lab.path(&file), "{}").unwrap();
+    }
+    let maker = root().join("scripts/dist-wheel.py");
+    let place = |name: &str| lab.path(name).display().to_string();
+    let (staged, out) = (place("staged"), lab.directory("out"));
+    let version = "1.2.3~git20260131.0123456789.changed";
+    let words = [maker.to_str().unwrap(), &staged, "x86_64", version, &out];
+    let (is_made, name) = started(Path::new("python3"), &words);
+    assert!(is_made, "{name}");
+    let wheel = format!("{out}/{}", name.trim());
+    let expect = "plimsoll-1.2.3.dev20260131+g0123456789.changed-py3-none-manylinux2014_x86_64.";
+    assert!(name.starts_with(expect), "{name}");
+    let first = std::fs::read(&wheel).unwrap();
+    let (_, again) = started(Path::new("python3"), &words);
+    assert_eq!(std::fs::read(&wheel).unwrap(), first, "{again}");
+    let venv = place("venv");
+    let (is_made, why) = started(Path::new("python3"), &["-m", "venv", &venv]);
+    if !is_made {
+        return crate::support::skipped("a wheel that is installed", &why);
+    }
+    let bin = |name: &str| lab.path(&format!("venv/bin/{name}"));
+    let (is_in, told) = started(&bin("pip"), &["install", "--quiet", "--no-index", &wheel]);
+    assert!(is_in, "{told}");
+    for name in ["plimsoll", "plimsoll-agent", "plimsoll-server"] {
+        assert_eq!(
+            started(&bin(name), &["runs"]),
+            (true, format!("{name} runs\n"))
+        );
+    }
+    let (has_frames, told) = started(&bin("python"), &["-c", "import plimsoll"]);
+    let need = "data frames need pandas: pip install 'plimsoll[frames]'";
+    assert!(!has_frames && told.contains(need), "{told}");
+    let (is_out, told) = started(&bin("pip"), &["uninstall", "--quiet", "--yes", "plimsoll"]);
+    assert!(is_out && !bin("plimsoll").exists(), "{told}");
+}
