@@ -191,33 +191,44 @@ pub fn parse_fraction(text: &str) -> Option<f64> {
     fraction.filter(|fraction| fraction.is_finite())
 }
 
-/// Reads a length of time: `10` (seconds), `1.5s`, `200ms`, `2m`, `1h`.
+/// Reads a length of time: `10` (seconds), `1.5s`, `200ms`, `2m`, `1h30m`.
 ///
 /// # Errors
 /// A sentence that names what was wrong with the text.
 pub fn parse_duration(text: &str) -> Result<Nanos, String> {
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let value: f64 = number
-        .parse()
-        .map_err(|_| "expected a time such as 10s, 200ms or 2m".to_owned())?;
-    let seconds = match unit.trim() {
-        "" | "s" => value,
-        "ms" => value / 1e3,
-        "us" | "µs" => value / 1e6,
-        "m" | "min" => value * 60.0,
-        "h" => value * 3_600.0,
-        _ => {
-            return Err("unknown unit; use us, ms, s, m or h".into());
-        }
-    };
-    if seconds > 1e9 {
-        Err("too long".into())
-    } else {
-        Ok(Nanos::from_secs_f64(seconds))
+    const EXPECTED: &str = "expected a time such as 10s, 200ms, 2m or 1h30m";
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (mut rest, mut seconds, mut smaller_than) = (text.trim(), 0.0, f64::INFINITY);
+    if let Ok(value) = rest.parse::<f64>()
+        && rest.chars().all(is_number)
+    {
+        (rest, seconds) = ("", value);
+    } else if rest.is_empty() {
+        return Err(EXPECTED.into());
     }
+    while !rest.is_empty() {
+        let (number, behind) = rest.split_at(rest.find(|c| !is_number(c)).unwrap_or(rest.len()));
+        let (unit, behind) = behind.split_at(behind.find(is_number).unwrap_or(behind.len()));
+        let value: f64 = number.parse().map_err(|_| EXPECTED.to_owned())?;
+        let unit = match unit.trim() {
+            "" => return Err(EXPECTED.into()),
+            "h" => 3_600.0,
+            "m" | "min" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            _ => return Err("unknown unit; use us, ms, s, m or h".into()),
+        };
+        if unit >= smaller_than {
+            return Err("expected the larger units first, such as 1h30m".into());
+        }
+        (rest, smaller_than) = (behind, unit);
+        seconds += value * unit;
+    }
+    if seconds > 1e9 {
+        return Err("too long".into());
+    }
+    Ok(Nanos::from_secs_f64(seconds))
 }
 
 /// A line of block characters, one per value, scaled to the largest: a chart for a terminal.
@@ -275,6 +286,12 @@ mod tests {
         assert!(parse_size("").unwrap_err().contains("expected a size"));
         assert_eq!(parse_duration("200ms"), Ok(Nanos(200_000_000)));
         assert_eq!(parse_duration("2m"), Ok(Nanos(120_000_000_000)));
-        assert!(parse_duration("soon").is_err());
+        assert_eq!(parse_duration("1h30m"), Ok(Nanos(5_400_000_000_000)));
+        assert_eq!(parse_duration("1m 1.5s"), Ok(Nanos(61_500_000_000)));
+        for wrong in [
+            "soon", "", "s", "1h30", "30m1h", "1m2m", "1.5.2s", "1d", "-3s", "1e3",
+        ] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
     }
 }

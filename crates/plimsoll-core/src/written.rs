@@ -9,7 +9,10 @@ use crate::units::{Nanos, parse_duration, parse_size};
 
 /// The form of a time, for schemas.
 #[cfg(test)]
-pub(crate) const TIME_PATTERN: &str = r"^([0-9]+\.?[0-9]*|\.[0-9]+) *(us|µs|ms|s|m|min|h)?$";
+pub(crate) const TIME_PATTERN: &str = concat!(
+    r"^([0-9]+\.?[0-9]*|\.[0-9]+) *(us|µs|ms|s|m|min|h)?$",
+    r"|^(([0-9]+\.?[0-9]*|\.[0-9]+) *(us|µs|ms|s|m|min|h) *)+$"
+);
 /// The form of a size.
 #[cfg(test)]
 pub(crate) const SIZE_PATTERN: &str =

@@ -12,6 +12,7 @@ mod durability;
 mod export;
 mod facts;
 mod failover;
+mod first_screen;
 mod fit;
 mod fit_for;
 mod gate;
@@ -53,6 +54,7 @@ mod watchdog;
 mod workloads;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use first_screen::FIRST_SCREEN;
 use plimsoll_agent::raze::{nothing_left, raze_own_runs};
 use plimsoll_console::command_line;
 use plimsoll_console::context;
@@ -164,6 +166,10 @@ fn answer_command_line() -> ExitCode {
     context::print_notices_with(terminal::say);
     if let Some(done) = helper() {
         return done;
+    }
+    if std::env::args_os().len() <= 1 {
+        terminal::print(FIRST_SCREEN);
+        return ExitCode::SUCCESS;
     }
     let read = definition().try_get_matches();
     let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
