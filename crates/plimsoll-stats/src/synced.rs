@@ -14,8 +14,11 @@ const SYNCS_MIN: u64 = 50;
 /// Flushes a sync, below which most syncs sent none.
 const FLUSHED: f64 = 0.5;
 /// A flush that ends sooner wrote to no flash and no magnetic medium: programming a page of flash takes
-/// longer (0.2 to 3 ms), and so does half a turn of a disk (4 ms).
+/// longer (0.2 to 3 ms), and so does half a turn of a disk (4 ms) …
 const AT_ONCE: Nanos = Nanos(100_000);
+/// … and one that takes little longer than a write into the cache, where the way to the disk is slow.
+const NO_MEDIUM: Nanos = Nanos(500_000);
+const AS_A_WRITE: f64 = 2.0;
 
 /// Synced writes of a system at a low load.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,27 +53,22 @@ impl SyncedWrites {
         arm: &ArmEntry,
         trials: impl Iterator<Item = &'a TrialResult>,
     ) -> Option<SyncedWrites> {
-        let (mut stats, mut flushes, mut is_counted) =
-            (KindStats::default(), DiskRequests::default(), true);
+        let mut stats = KindStats::default();
+        let mut requests = Some(FlushesAndWrites::default());
         for trial in trials.filter(|trial| is_low(trial)) {
             let synced = [OpKind::Fdatasync, OpKind::Fsync];
             let synced = synced.iter().filter_map(|kind| trial.stats.0.get(kind));
             let before = stats.ops();
             synced.for_each(|kind| stats.merge(kind));
             if stats.ops() > before {
-                match flushes_of(arm, trial) {
-                    Some(more) => {
-                        flushes.count += more.count;
-                        flushes.time = flushes.time + more.time;
-                    }
-                    None => is_counted = false,
-                }
+                let more = requests_of(arm, trial);
+                requests = requests.zip(more).map(|(sum, more)| sum.with(more));
             }
         }
         let syncs = stats.ops();
         (syncs > 0).then(|| SyncedWrites {
             stats,
-            flush: flush(arm, syncs, Some(flushes).filter(|_| is_counted)),
+            flush: flush(arm, syncs, requests),
         })
     }
 }
@@ -81,35 +79,60 @@ fn is_low(trial: &TrialResult) -> bool {
     !trial.interrupted && multiple.unwrap_or(LOW_LOAD) <= LOW_LOAD * (1.0 + 1e-6)
 }
 
-/// The flushes of the disks below a system in a trial; `None` where they are not counted.
-fn flushes_of(arm: &ArmEntry, trial: &TrialResult) -> Option<DiskRequests> {
+/// Requests of disks while writes were synced.
+#[derive(Debug, Clone, Copy, Default)]
+struct FlushesAndWrites {
+    flushes: DiskRequests,
+    writes: DiskRequests,
+}
+
+impl FlushesAndWrites {
+    fn with(self, more: FlushesAndWrites) -> FlushesAndWrites {
+        let add = |a: DiskRequests, b: DiskRequests| DiskRequests {
+            count: a.count + b.count,
+            time: a.time + b.time,
+        };
+        FlushesAndWrites {
+            flushes: add(self.flushes, more.flushes),
+            writes: add(self.writes, more.writes),
+        }
+    }
+}
+
+/// The flushes and writes of the disks below a system in a trial; `None` where they are not counted.
+fn requests_of(arm: &ArmEntry, trial: &TrialResult) -> Option<FlushesAndWrites> {
     let disks = &arm.facts.as_ref()?.disks;
     let used = trial.machines.iter().find(|used| used.length.0 > 0)?;
     let below = |used: &&DiskUse| disks.contains(&used.disk);
-    let all = used.disks.iter().filter(below).map(|disk| disk.flushes);
-    all.reduce(|sum, more| {
-        let (sum, more) = (sum?, more?);
-        Some(DiskRequests {
-            count: sum.count + more.count,
-            time: sum.time + more.time,
+    let of = |disk: &DiskUse| {
+        Some(FlushesAndWrites {
+            flushes: disk.flushes?,
+            writes: disk.writes.unwrap_or_default(),
         })
-    })?
+    };
+    let all = used.disks.iter().filter(below).map(of);
+    all.reduce(|sum, more| Some(sum?.with(more?)))?
 }
 
-fn flush(arm: &ArmEntry, syncs: u64, flushes: Option<DiskRequests>) -> SyncFlush {
+fn mean(of: DiskRequests) -> Nanos {
+    Nanos(of.time.0 / of.count.max(1))
+}
+
+fn flush(arm: &ArmEntry, syncs: u64, requests: Option<FlushesAndWrites>) -> SyncFlush {
     let Some(facts) = &arm.facts else {
         return SyncFlush::Unknown;
     };
     if facts.memory().is_some() {
         return SyncFlush::Memory;
     }
-    let Some(flushes) = flushes.filter(|_| syncs >= SYNCS_MIN) else {
+    let Some(requests) = requests.filter(|_| syncs >= SYNCS_MIN) else {
         return SyncFlush::Unknown;
     };
-    let is_sent = ratio(flushes.count as f64, syncs as f64) >= FLUSHED;
-    let each = Nanos(flushes.time.0 / flushes.count.max(1));
+    let is_sent = ratio(requests.flushes.count as f64, syncs as f64) >= FLUSHED;
+    let [each, write] = [requests.flushes, requests.writes].map(mean);
+    let is_as_a_write = each < NO_MEDIUM && each.0 as f64 <= AS_A_WRITE * write.0 as f64;
     match (is_sent, facts.write_cache.as_str()) {
-        (true, _) if each < AT_ONCE => SyncFlush::AtOnce(each),
+        (true, _) if each < AT_ONCE || is_as_a_write => SyncFlush::AtOnce(each),
         (true, _) => SyncFlush::Sent(each),
         (false, "write through") => SyncFlush::NotNeeded,
         (false, "write back") => SyncFlush::Missing,
@@ -125,6 +148,8 @@ mod tests {
     use plimsoll_core::load_line::{LoadLinePurpose, LoadLineRecord, LoadLineRequest};
     use plimsoll_core::op::OpSampleBatch;
     use plimsoll_core::target::TargetFacts;
+
+    const WRITE_US: u64 = 150;
 
     fn arm(write_cache: &str) -> ArmEntry {
         ArmEntry {
@@ -154,6 +179,10 @@ mod tests {
             flushes: Some(DiskRequests {
                 count,
                 time: Nanos(count * each_us * 1000),
+            }),
+            writes: Some(DiskRequests {
+                count: 100,
+                time: Nanos(100 * WRITE_US * 1000),
             }),
             ..DiskUse::default()
         };
@@ -200,6 +229,13 @@ mod tests {
             flush_of("write back", &quick),
             SyncFlush::AtOnce(Nanos(20_000))
         );
+        // Over a slow way: as long as a write.
+        let slow_way = [trial(0.5, 100, 110, 2 * WRITE_US)];
+        let at_once = SyncFlush::AtOnce(Nanos(2_000 * WRITE_US));
+        assert_eq!(flush_of("write back", &slow_way), at_once);
+        let longer = [trial(0.5, 100, 110, 3 * WRITE_US)];
+        let sent = SyncFlush::Sent(Nanos(3_000 * WRITE_US));
+        assert_eq!(flush_of("write back", &longer), sent);
         let none = [trial(0.5, 100, 3, 20)];
         assert_eq!(flush_of("write back", &none), SyncFlush::Missing);
         assert_eq!(flush_of("write through", &none), SyncFlush::NotNeeded);

@@ -181,6 +181,9 @@ fn how_sure(view: &ResultsView<'_>) -> String {
 
 /// Load on the systems, and the rates that they served.
 fn load(view: &ResultsView<'_>) -> String {
+    if uses::are_several(view) {
+        return String::new();
+    }
     if !view.load_lines.is_empty() {
         return load_line::loads(view).join("; ");
     }
@@ -221,7 +224,8 @@ fn served(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<String> {
 }
 
 fn limited_by(view: &ResultsView<'_>) -> String {
-    if view.results.trials.is_empty() {
+    // The table of uses has the limit of each.
+    if view.results.trials.is_empty() || uses::are_several(view) {
         return String::new();
     }
     let at_lines = load_line::limits_reached(view);
@@ -233,6 +237,9 @@ fn limited_by(view: &ResultsView<'_>) -> String {
 
 /// The picture of what the run was made for.
 fn figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
+    if uses::are_several(view) {
+        return None;
+    }
     if !view.load_lines.is_empty() {
         return load_line::first_figure(view);
     }

@@ -35,7 +35,7 @@ pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let time = units::clock_duration(Nanos::from_secs_f64(time));
     Some(format!(
         "{decided} of {} decided with {confidence} confidence, in {time} of load",
-        words::count(all, "question")
+        words::count(all, "use")
     ))
 }
 
@@ -77,13 +77,14 @@ fn of_system(view: &ResultsView<'_>, arm: &ArmEntry) -> String {
         (LoadLineFit::CannotTell, "may or may not fit"),
     ];
     let mut clauses: Vec<String> = Vec::new();
+    let mut unit = " what it needs";
     for (fit, verb) in verbs {
         let those = lines(view).filter(|(line, _)| line.arm == arm.name);
         let those = those.filter(|(line, _)| LoadLineFit::of(line) == fit);
         let names: Vec<String> = those
             .map(|(line, need)| match (fit, room(line)) {
                 (LoadLineFit::CannotTell, _) | (_, None) => need.name.clone(),
-                (_, Some(room)) => format!("{} ({room})", need.name),
+                (_, Some(room)) => format!("{} ({room}{})", need.name, std::mem::take(&mut unit)),
             })
             .collect();
         if let Some((last, before)) = names.split_last() {
@@ -94,8 +95,8 @@ fn of_system(view: &ResultsView<'_>, arm: &ArmEntry) -> String {
             clauses.push(format!("{verb} {all}"));
         }
     }
-    let synced =
-        synced(view, arm).map(|synced| format!("a synced write takes {}", median(&synced)));
+    let synced = synced(view, arm)
+        .map(|synced| format!("the median synced write takes {}", median(&synced)));
     clauses.extend(synced);
     format!("{} {}.", view.name_of(&arm.name), clauses.join("; "))
 }
@@ -103,7 +104,10 @@ fn of_system(view: &ResultsView<'_>, arm: &ArmEntry) -> String {
 /// Times of what a use needs, that a system carries.
 fn room(line: &ArmLoadLine<'_>) -> Option<String> {
     let edge = &line.result.sustained;
-    let times = |multiple: f64| format!("{}×", units::three_digits(multiple));
+    let times = |multiple: f64| match multiple.fract() == 0.0 {
+        true => format!("{multiple}×"),
+        false => format!("{}×", units::three_digits(multiple)),
+    };
     match line.result.reach {
         LoadLineReach::AtLeast => Some(format!("at least {}", times(edge.low))),
         LoadLineReach::Between => Some(times(edge.point)),
@@ -157,10 +161,12 @@ fn flush_words(flush: SyncFlush) -> String {
              synced writes)"
                 .into()
         }
-        SyncFlush::Sent(each) => format!(" (the disk is flushed, in {})", units::duration(each)),
+        SyncFlush::Sent(each) => format!(
+            " (believable: each reaches the disk, whose flush takes {})",
+            units::duration(each)
+        ),
         SyncFlush::AtOnce(each) => format!(
-            " (the disk ends a flush in {}, before a medium can be written: to be believed where its cache survives \
-             a power cut)",
+            " (the disk ends a flush in {}, too soon to write a medium: believable where its cache survives a power cut)",
             units::duration(each)
         ),
     }
@@ -173,7 +179,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     }
     let mut columns = vec!["use".to_owned()];
     columns.extend(systems(view).map(|arm| view.name_of(&arm.name)));
-    columns.extend(["~needs", "~limits"].map(String::from));
+    columns.extend(["~needs", "~limits of the use"].map(String::from));
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = ReportTable::new("Uses and the load that each needs", &columns);
     for entry in view.load_entries() {
@@ -233,9 +239,15 @@ fn verdict(line: &ArmLoadLine<'_>) -> ReportTableCell {
         Some(room) => format!("{}, {room}", fit.name()),
         None => fit.name().to_owned(),
     };
-    ReportTableCell::new(text).tone(match fit {
+    let cell = ReportTableCell::new(text).tone(match fit {
         LoadLineFit::Fits => ReportSeverity::Good,
         LoadLineFit::DoesNotFit => ReportSeverity::Bad,
         LoadLineFit::CannotTell => ReportSeverity::Care,
-    })
+    });
+    match &line.result.binding {
+        Some(limit) if fit != LoadLineFit::CannotTell => {
+            cell.detail(format!("first broken: {limit}"))
+        }
+        _ => cell,
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn earlier_section(result: &DurabilityResult) -> Option<ReportSection
         "#server killed",
         "#oldest loss",
         "#writes/s",
-        "#times the first setting",
+        "#times as many as the first setting",
     ];
     let mut table = ReportTable::new("Power cuts with losses, result by result", &columns);
     for one in std::iter::once(result).chain(result.earlier.iter().rev()) {

@@ -136,8 +136,8 @@ fn kept_sentence(rows: &[&DurabilityRow], result: &DurabilityResult) -> Option<S
         model => format!(" with a {model} disk cache"),
     };
     Some(format!(
-        "{} lost nothing in {} {}{each}{}{cache}, in {}: {sure}losses in up to {} of such loads may have gone \
-         unseen (95 % confidence).",
+        "{} lost nothing in {} {}{each}{}{cache}, in {}: {sure}up to {} of such loads may lose \
+         something that was not seen (95 % confidence).",
         names(rows, result),
         least.states,
         match least.model {
@@ -190,7 +190,7 @@ fn lost_sentence(row: &DurabilityRow, result: &DurabilityResult) -> Option<Strin
 fn losses_of_protected(row: &DurabilityRow, told: DeviceModel) -> String {
     match losses(row, DeviceModel::Protected) {
         Some(other) if told == DeviceModel::Volatile && other.states_with_losses > 0 => format!(
-            " and in {} of {} with a protected one",
+            " and in {} of {} with a protected cache",
             other.states_with_losses, other.states
         ),
         _ => String::new(),
@@ -207,7 +207,7 @@ fn kind_of_loss(row: &DurabilityRow, losses: &DurabilityLosses) -> String {
     let mut parts = Vec::new();
     if let Some(window) = window {
         parts.push(format!(
-            "writes that were acknowledged up to {} before",
+            "writes that were acknowledged up to {} before the cut",
             units::duration(window)
         ));
     }
@@ -362,7 +362,7 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
     columns.extend(["#oldest loss", "~#time to restart"].map(String::from));
     let has_gains = result.rows.iter().any(|row| row.gain.is_some());
     if has_gains {
-        columns.extend(["#writes/s", "#times the first setting"].map(String::from));
+        columns.extend(["#writes/s", "#times as many as the first setting"].map(String::from));
     }
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = ReportTable::new("Power cuts with losses, by disk cache", &columns);
@@ -407,7 +407,7 @@ fn loss_cell(losses: Option<&DurabilityLosses>) -> ReportTableCell {
     ));
     match losses.states_with_losses {
         0 => cell
-            .detail(format!("≤ {} of loads", bound(losses)))
+            .detail(format!("loads that may lose: ≤ {}", bound(losses)))
             .tone(ReportSeverity::Good),
         _ => cell
             .detail(format!("{} of {} writes", losses.lost, losses.acknowledged))

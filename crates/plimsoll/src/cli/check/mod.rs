@@ -22,12 +22,19 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The uses that are asked about.
-const USES: [&str; 4] = ["etcd", "postgres-wal", "vm-boot", "mail"];
+/// The uses that are asked about, with data that slow storage lays out in its time.
+const USES: [&str; 4] = [
+    "etcd",
+    "postgres-wal",
+    "vm-boot,size=256MiB",
+    "mail,size=256MiB",
+];
 /// Time of each path, from the start of the command.
 const TIME_EACH: Nanos = Nanos(300 * Nanos::SECOND.0);
 /// Time of its trials: the rest is for laying out, looking at neighbours and removal.
 const TRIALS_EACH: Nanos = Nanos(285 * Nanos::SECOND.0);
+/// Time beyond that of a check in which it must end: what it is doing then is cut off.
+const GRACE: Nanos = Nanos(30 * Nanos::SECOND.0);
 /// How long a load is held that is said to be carried.
 const HELD: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Smallest and largest multiple of a use's load.
@@ -118,7 +125,7 @@ pub(super) fn main(args: &CheckArgs) -> CliResult {
     terminal::say(&described(&storage, &neighbours));
     let ender = RunEnder::new()?;
     let trust = TrustArgs::default();
-    let watch = DiskWatch::of(neighbours);
+    let watch = DiskWatch::of(neighbours, time_of(args) + GRACE);
     let folder = args.attempt.output.clone();
     let folder = folder.unwrap_or_else(|| Path::new("plimsoll-results").join(run_id::run_id()));
     let measured = watch.during(&ender, &clock, || {
@@ -127,14 +134,21 @@ pub(super) fn main(args: &CheckArgs) -> CliResult {
             ..attempt(args, &trust, Some(&ender))
         };
         measure(&args.campaign(), &attempt)
-    })?;
-    if let (ControlFlow::Continue(results), false) = (&measured, args.attempt.json) {
-        show(results, &folder);
-    }
+    });
     if let Some(why) = watch.reason() {
         terminal::say(&why);
     }
+    let measured = measured?;
+    if let (ControlFlow::Continue(results), false) = (&measured, args.attempt.json) {
+        show(results, &folder);
+    }
     Ok(exit_code(measured))
+}
+
+/// From the start of the command until no further trial begins.
+fn time_of(args: &CheckArgs) -> Nanos {
+    let whole = Nanos(TIME_EACH.0 * args.paths.len() as u64);
+    args.attempt.budget.unwrap_or(whole)
 }
 
 fn attempt<'a>(
@@ -142,9 +156,8 @@ fn attempt<'a>(
     trust: &'a TrustArgs,
     ender: Option<&'a RunEnder>,
 ) -> RunAttempt<'a> {
-    let whole = Nanos(TIME_EACH.0 * args.paths.len() as u64);
     RunAttempt {
-        budget: args.attempt.budget.or(Some(whole)),
+        budget: Some(time_of(args)),
         keep_free: KEEP_FREE,
         quiet: !args.attempt.json,
         ender,

@@ -100,22 +100,24 @@ fn milliseconds(ms: f64) -> String {
     units::duration(Nanos::from_secs_f64(ms / 1e3))
 }
 
-/// Ends a check that makes requests of others slow.
+/// Ends a check that makes requests of others slow, or takes too long.
 #[derive(Debug)]
 pub(super) struct DiskWatch {
     before: DiskNeighbours,
+    longest: Duration,
     reason: Mutex<Option<String>>,
 }
 
 impl DiskWatch {
-    pub(super) fn of(before: DiskNeighbours) -> DiskWatch {
+    pub(super) fn of(before: DiskNeighbours, longest: Nanos) -> DiskWatch {
         DiskWatch {
             before,
+            longest: Duration::from_nanos(longest.0),
             reason: Mutex::new(None),
         }
     }
 
-    /// Does the work, and watches meanwhile where others use a disk.
+    /// Does the work, and watches meanwhile.
     pub(super) fn during<T>(
         &self,
         ender: &RunEnder,
@@ -123,11 +125,8 @@ impl DiskWatch {
         work: impl FnOnce() -> T,
     ) -> T {
         let is_over = AtomicBool::new(false);
-        let is_used = self.before.0.values().any(|rate| rate.is_used());
         std::thread::scope(|scope| {
-            if is_used {
-                scope.spawn(|| self.watch(ender, clock, &is_over));
-            }
+            scope.spawn(|| self.watch(ender, clock, &is_over));
             let _over = SetOnDrop(&is_over);
             work()
         })
@@ -142,7 +141,13 @@ impl DiskWatch {
         let used = self.before.0.iter().filter(|(_, rate)| rate.is_used());
         let mut slow: BTreeMap<&String, u32> = used.map(|(name, _)| (name, 0)).collect();
         let mut last = disks_now();
+        let end = clock.now() + self.longest;
         while !is_over.load(Ordering::Relaxed) {
+            if clock.now() >= end {
+                let why = "ended early: its time was over. Where laying out files took it, the storage is too slow for \
+                           this check; --use asks about one use";
+                return self.end(ender, why.to_owned());
+            }
             let until = clock.now() + STEP;
             while clock.now() < until && !is_over.load(Ordering::Relaxed) {
                 clock.pause(MOMENT);
@@ -156,24 +161,25 @@ impl DiskWatch {
                 let is_slow = mean > before * SLOWER && mean > before + SLOWER_BY_MS;
                 *looks = if is_slow { *looks + 1 } else { 0 };
                 if *looks == LOOKS {
-                    self.end(ender, name, [before, mean]);
-                    return;
+                    return self.end(ender, slow_words(name, before, mean));
                 }
             }
             last = now;
         }
     }
 
-    fn end(&self, ender: &RunEnder, disk: &str, ms: [f64; 2]) {
-        let why = format!(
-            "ended early: others use {disk}, and requests there took {} for {LOOKS} seconds, {} before; what was \
-             measured until then is above",
-            milliseconds(ms[1]),
-            milliseconds(ms[0])
-        );
+    fn end(&self, ender: &RunEnder, why: String) {
         if let Ok(mut reason) = self.reason.lock() {
             *reason = Some(why);
         }
         ender.end();
     }
+}
+
+fn slow_words(disk: &str, before_ms: f64, ms: f64) -> String {
+    format!(
+        "ended early: others use {disk}, and requests there took {} for {LOOKS} seconds, {} before",
+        milliseconds(ms),
+        milliseconds(before_ms)
+    )
 }

@@ -59,8 +59,8 @@ fn several_uses_are_judged_each_by_its_own_limits() {
     let told = words(&lab.run(&["report", "r"]).stdout);
     for part in [
         "service=0.8ms,rate=100000M) fits postgres-wal (6",
-        "service=11ms,rate=100000M) does not fit postgres-wal (below 0.25×) and vm-boot",
-        "4 of 4 questions decided with 95 % confidence",
+        "service=11ms,rate=100000M) does not fit postgres-wal (below 0.25× what it needs) and vm-boot",
+        "4 of 4 uses decided with 95 % confidence",
         "it is not known whether a disk was flushed",
         "use postgres-wal (the write-ahead log",
     ] {
