@@ -6,6 +6,7 @@ use crate::error::DurabilityError;
 use crate::judge::AckInstant;
 use crate::loads::DurabilityLoads;
 use crate::view::ServerScript;
+use crate::witness::WitnessDisk;
 use plimsoll_core::num::ratio;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -81,7 +82,11 @@ fn rate_in(
         position: 0,
         at: Nanos(u64::try_from(clock.now().as_nanos()).unwrap_or(u64::MAX)),
     };
-    let account = loads.written(bench, data, &now, seed, usize::MAX)?;
+    let disk = WitnessDisk {
+        now: &now,
+        is_full: &|| false,
+    };
+    let account = loads.written(bench, data, disk, seed, usize::MAX)?;
     let length = loads.length.as_secs_f64();
     let from = Nanos::from_secs_f64(length * WARMUP_SHARE);
     let until = Nanos::from_secs_f64(length);

@@ -8,7 +8,7 @@ use crate::judge::{AckAccount, AckInstant, CutInstant, FoundKeys};
 use crate::server_file::{BuiltInWitness, ServerFile};
 use crate::shrink;
 use crate::view::{ServerScript, ServerView};
-use crate::witness::{DurabilityWitness, FilesWitness, ProgramsWitness, WitnessLoad};
+use crate::witness::{DurabilityWitness, FilesWitness, ProgramsWitness, WitnessDisk, WitnessLoad};
 use plimsoll_core::durability::{CrashFindings, CutDisks, DeviceModel, DurabilityFlaw};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
@@ -252,8 +252,11 @@ impl DurabilityLoads<'_> {
         let mut off = self.end_power(&served, seed.derive("off", 0));
         let account = self.write(bench, &served, &data, seed)?;
         let end = served.disk.now();
+        // A disk whose log is full refuses every write: no server has to live with that.
+        let is_full = served.disk.is_full();
         let found = self.ask(bench, |witness| witness.read(&data, self.stop));
         match (&mut off, found) {
+            (None, _) if is_full => {}
             (None, found) => self.check_alive(&account, &found?)?,
             (_, Err(DurabilityError::Stopped)) => return Err(DurabilityError::Stopped),
             // A stack that does not work without one of its disks has lost nothing yet.
@@ -265,7 +268,7 @@ impl DurabilityLoads<'_> {
         let mut killed = None;
         if self.is_server() {
             bench.kill()?;
-            if self.models().any(|model| model == DeviceModel::Killed) {
+            if !is_full && self.models().any(|model| model == DeviceModel::Killed) {
                 let cut = self.instant(served.disk.position(), served.disk.now());
                 let began = bench.inside().clock().now();
                 killed = Some(self.recover(
@@ -276,7 +279,6 @@ impl DurabilityLoads<'_> {
                 )?);
             }
         }
-        let is_full = served.disk.is_full();
         let disk = bench.detach(served, self.disk)?;
         Ok(EndedLoad {
             log: disk.into_log(),
@@ -320,7 +322,12 @@ impl DurabilityLoads<'_> {
             position: served.disk.position(),
             at: served.disk.now(),
         };
-        self.written(bench, data, &now, seed, self.acks_max())
+        let is_full = || served.disk.is_full();
+        let disk = WitnessDisk {
+            now: &now,
+            is_full: &is_full,
+        };
+        self.written(bench, data, disk, seed, self.acks_max())
     }
 
     /// The account of a witness that writes for the length of a load, up to this number of
@@ -329,7 +336,7 @@ impl DurabilityLoads<'_> {
         &self,
         bench: &DurabilityBench,
         data: &Path,
-        now: &(dyn Fn() -> AckInstant + Sync),
+        disk: WitnessDisk<'_>,
         seed: Seed,
         acks_max: usize,
     ) -> Result<AckAccount, DurabilityError> {
@@ -337,7 +344,7 @@ impl DurabilityLoads<'_> {
             seed: seed.0,
             length: self.length,
             acks_max,
-            now,
+            disk,
             stop: self.stop,
         };
         let account = self.ask(bench, |witness| witness.write(data, &load))?;

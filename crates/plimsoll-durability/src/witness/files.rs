@@ -107,7 +107,7 @@ impl FilesWitness {
                 Err(_) if n > 0 => break,
                 written => written?,
             }
-            let at = (load.now)();
+            let at = (load.disk.now)();
             let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
             account
                 .acknowledge(&key, &sum_of(&value), at)
@@ -302,6 +302,7 @@ mod tests {
     use super::*;
     use crate::judge::AckInstant;
     use crate::server_file;
+    use crate::witness::WitnessDisk;
     use plimsoll_core::units::Nanos;
     use std::time::Duration;
 
@@ -318,9 +319,12 @@ mod tests {
                 seed: 7,
                 length: Duration::from_secs(60),
                 acks_max: 20,
-                now: &|| AckInstant {
-                    position: 1,
-                    at: Nanos(1),
+                disk: WitnessDisk {
+                    now: &|| AckInstant {
+                        position: 1,
+                        at: Nanos(1),
+                    },
+                    is_full: &|| false,
                 },
                 stop: &never,
             };

@@ -14,7 +14,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A load: how long, how many acknowledgements at most, and the clock of the disk.
+/// The disk below a load.
+#[derive(Clone, Copy)]
+pub struct WitnessDisk<'a> {
+    /// The instant of it now.
+    pub now: &'a (dyn Fn() -> AckInstant + Sync),
+    /// Whether it refuses writes since its log is full.
+    pub is_full: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// A load: how long, how many acknowledgements at most, and its disk.
+#[derive(Debug)]
 pub struct WitnessLoad<'a> {
     /// Root of all that is drawn.
     pub seed: u64,
@@ -22,8 +32,8 @@ pub struct WitnessLoad<'a> {
     pub length: Duration,
     /// Most acknowledgements.
     pub acks_max: usize,
-    /// The instant of the disk now.
-    pub now: &'a (dyn Fn() -> AckInstant + Sync),
+    /// The disk that it is written to.
+    pub disk: WitnessDisk<'a>,
     /// Set when all is to end.
     pub stop: &'a AtomicBool,
 }
@@ -43,11 +53,8 @@ pub trait DurabilityWitness {
     fn read(&self, data: &Path, stop: &AtomicBool) -> Result<FoundKeys, DurabilityError>;
 }
 
-impl std::fmt::Debug for WitnessLoad<'_> {
+impl std::fmt::Debug for WitnessDisk<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WitnessLoad")
-            .field("seed", &self.seed)
-            .field("length", &self.length)
-            .finish_non_exhaustive()
+        f.debug_struct("WitnessDisk").finish_non_exhaustive()
     }
 }

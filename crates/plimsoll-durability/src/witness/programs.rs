@@ -41,13 +41,15 @@ impl ProgramsWitness<'_> {
         }
     }
 
-    /// Runs a script, and hands over each line that says something until `take` has enough.
+    /// Runs a script, and hands over each line that says something until `take` has enough. Where it
+    /// `may_fail`, its end is an end like any other.
     fn hear(
         &self,
         script: ServerScript,
         command: &PlanCommand,
         limit: Duration,
         stop: &AtomicBool,
+        may_fail: &dyn Fn() -> bool,
         take: &mut dyn FnMut(&WitnessLine<'_>) -> Result<ControlFlow<()>, String>,
     ) -> Result<HostLineEnd, DurabilityError> {
         let job = HostLineJob {
@@ -73,7 +75,7 @@ impl ProgramsWitness<'_> {
         match (mistake, end) {
             (Some(why), _) => Err(self.wrong(why)),
             (None, HostLineEnd::Stopped) => Err(DurabilityError::Stopped),
-            (None, HostLineEnd::Failed { status, output }) => {
+            (None, HostLineEnd::Failed { status, output }) if !may_fail() => {
                 Err(self.wrong(format!("'{}' ended with {status}: {output}", script.name())))
             }
             (None, end) => Ok(end),
@@ -106,9 +108,10 @@ impl DurabilityWitness for ProgramsWitness<'_> {
             &command,
             load.length,
             load.stop,
+            load.disk.is_full,
             &mut |line| {
                 // The acknowledgement was given before this instant.
-                let at = (load.now)();
+                let at = (load.disk.now)();
                 match line.verb {
                     WitnessVerb::Try => {
                         account.try_value(line.key, line.sum);
@@ -137,6 +140,7 @@ impl DurabilityWitness for ProgramsWitness<'_> {
             &command,
             HAVE_LIMIT,
             stop,
+            &|| false,
             &mut |line| {
                 if line.verb != WitnessVerb::Have {
                     return Err("'have' printed a line without 'have'".into());

@@ -8,7 +8,7 @@ mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mount -t tmpfs none /run
-mount -t tmpfs none /tmp
+mkdir -p /tmp && mount -t tmpfs none /tmp
 for module in virtio_pci virtio_blk; do modprobe "$module"; done
 exec >/dev/ttyS1 2>&1
 stty raw <&1
@@ -24,7 +24,7 @@ ledger=/kept/$number.ledger
 cd /run || exit
 case $phase in
   write)
-    plimsoll ledger write /dev/vda --destroy --ledger "$ledger" --until-death --size 16MiB --rate 100 &
+    plimsoll ledger write /dev/vda --destroy=/dev/vda --ledger "$ledger" --until-death --size 16MiB --rate 100 &
     while [ ! -s "$ledger" ]; do sleep 0.1; done
     echo "# begins"
     wait
