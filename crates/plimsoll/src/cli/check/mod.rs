@@ -31,8 +31,6 @@ const USES: [&str; 4] = [
 ];
 /// Time of each path, from the start of the command.
 const TIME_EACH: Nanos = Nanos(300 * Nanos::SECOND.0);
-/// Time of its trials: the rest is for laying out, looking at neighbours and removal.
-const TRIALS_EACH: Nanos = Nanos(285 * Nanos::SECOND.0);
 /// Time beyond that of a check in which it must end: what it is doing then is cut off.
 const GRACE: Nanos = Nanos(30 * Nanos::SECOND.0);
 /// How long a load is held that is said to be carried.
@@ -82,7 +80,6 @@ impl CheckArgs {
             true => USES.map(String::from).to_vec(),
             false => self.uses.clone(),
         };
-        let paths = self.paths.len() as u64;
         let mut spec = CampaignSpec {
             control: false,
             order: CampaignOrder::Random,
@@ -92,7 +89,7 @@ impl CheckArgs {
                 from: MULTIPLES.0,
                 to: MULTIPLES.1,
                 width: WIDTH,
-                budget: Some(WrittenTime(Nanos(TRIALS_EACH.0 * paths))),
+                budget: Some(WrittenTime(time_of(self))),
                 costs: BTreeMap::new(),
                 requirement: WrittenTexts(uses),
             }),
@@ -181,12 +178,11 @@ fn described(storage: &[TargetFacts], neighbours: &DiskNeighbours) -> String {
             "" => String::new(),
             cache => format!(", disk cache {cache}"),
         };
-        format!(
-            "{}: {}{cache}; {}",
-            one.path,
-            one.line(),
-            neighbours.describe(&one.disks)
-        )
+        let use_of_it = match one.memory() {
+            Some(_) => "in memory".to_owned(),
+            None => neighbours.describe(&one.disks),
+        };
+        format!("{}: {}{cache}; {use_of_it}", one.path, one.line())
     };
     storage.iter().map(line).collect::<Vec<_>>().join("\n")
 }
