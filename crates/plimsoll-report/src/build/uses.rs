@@ -12,6 +12,9 @@ use super::view::ResultsView;
 use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
 use crate::words;
 
+/// Multiples that differ by less are the same: the largest is made of logarithms.
+const ALMOST: f64 = 1e-6;
+
 /// The lines that were searched for a use, with the use.
 fn lines<'v, 'a>(
     view: &'v ResultsView<'a>,
@@ -104,8 +107,8 @@ fn of_system(view: &ResultsView<'_>, arm: &ArmEntry) -> String {
 /// Times of what a use needs, that a system carries.
 fn room(line: &ArmLoadLine<'_>) -> Option<String> {
     let edge = &line.result.sustained;
-    let times = |multiple: f64| match multiple.fract() == 0.0 {
-        true => format!("{multiple}×"),
+    let times = |multiple: f64| match (multiple - multiple.round()).abs() < ALMOST {
+        true => format!("{multiple:.0}×"),
         false => format!("{}×", units::three_digits(multiple)),
     };
     match line.result.reach {
@@ -245,7 +248,7 @@ fn verdict(line: &ArmLoadLine<'_>) -> ReportTableCell {
         LoadLineFit::CannotTell => ReportSeverity::Care,
     });
     match &line.result.binding {
-        Some(limit) if fit != LoadLineFit::CannotTell => {
+        Some(limit) if line.result.reach.has_high() && fit != LoadLineFit::CannotTell => {
             cell.detail(format!("first broken: {limit}"))
         }
         _ => cell,
