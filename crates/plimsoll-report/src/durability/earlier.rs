@@ -59,7 +59,7 @@ pub(super) fn earlier_section(result: &DurabilityResult) -> Option<ReportSection
             ];
             cells.extend(DeviceModel::ALL.map(|model| loss_cell(losses(row, model))));
             cells.push(time_cell(oldest_loss(row)));
-            cells.extend(gain_cells(row));
+            cells.extend(gain_cells(row, one.clients));
             table.rows.push(cells);
         }
     }

@@ -373,7 +373,7 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
         let slowest = row.losses.iter().filter_map(|losses| losses.recovery).max();
         cells.extend([longest, slowest].map(time_cell));
         if has_gains {
-            cells.extend(gain_cells(row));
+            cells.extend(gain_cells(row, result.clients));
         }
         table.rows.push(cells);
     }
@@ -385,7 +385,8 @@ fn table_section(result: &DurabilityResult) -> ReportSection {
     }
 }
 
-fn gain_cells(row: &DurabilityRow) -> [ReportTableCell; 2] {
+/// Acknowledged writes a second with the time that each took, and the ratio to the first setting.
+fn gain_cells(row: &DurabilityRow, clients: u32) -> [ReportTableCell; 2] {
     let Some(gain) = &row.gain else {
         return [ReportTableCell::new("–"), ReportTableCell::new("–")];
     };
@@ -394,7 +395,13 @@ fn gain_cells(row: &DurabilityRow) -> [ReportTableCell; 2] {
         Some(text) => ReportTableCell::new(text),
         None => ReportTableCell::new("–"),
     };
-    [ReportTableCell::new(units::rate(mean)).value(mean), ratio]
+    // Each writer has one write at a time: Little's law.
+    let each = Nanos::from_secs_f64(f64::from(clients) / mean.max(f64::MIN_POSITIVE));
+    let rate = ReportTableCell::new(units::rate(mean)).value(mean);
+    [
+        rate.detail(format!("{} each", units::duration(each))),
+        ratio,
+    ]
 }
 
 fn loss_cell(losses: Option<&DurabilityLosses>) -> ReportTableCell {
