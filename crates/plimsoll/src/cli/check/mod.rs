@@ -132,10 +132,17 @@ pub(super) fn main(args: &CheckArgs) -> CliResult {
         };
         measure(&args.campaign(), &attempt)
     });
-    if let Some(why) = watch.reason() {
-        terminal::say(&why);
+    let reason = watch.reason();
+    if let Some(why) = &reason {
+        terminal::say(why);
     }
-    let measured = measured?;
+    let measured = match measured {
+        // Ended before its first trial was: nothing is known, and nothing went wrong.
+        Err(failure) if reason.is_some() && failure.code == CliExitCode::Interrupted => {
+            return Ok(CliExitCode::Inconclusive.into());
+        }
+        measured => measured?,
+    };
     if let (ControlFlow::Continue(results), false) = (&measured, args.attempt.json) {
         show(results, &folder);
     }

@@ -83,6 +83,11 @@ fn a_directory_is_checked_in_its_time_and_nothing_is_left() {
     // On a busy machine nothing may be told.
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 11)), "{told}{errors}");
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+    // Other tests use the same disk, and are spared.
+    if errors.contains("ended early") {
+        return;
+    }
     for part in [
         "A synced write: ",
         "postgres-wal",
@@ -93,7 +98,6 @@ fn a_directory_is_checked_in_its_time_and_nothing_is_left() {
     }
     let facts = ["disk cache", "not this machine", "now"];
     assert!(facts.iter().any(|part| errors.contains(part)), "{errors}");
-    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
     assert!(lab.path("r/report.html").is_file());
 }
 
