@@ -57,6 +57,8 @@ test("a campaign is started, watched, stopped, resumed and read, by keyboard alo
   await type("Length of a trial", "2s");
   await type("Blocks", "6");
   const file = page.locator("pre.command", { hasText: 'target = "sim(disk)"' });
+  // The page writes it a moment after the last key.
+  await page.locator("pre.command", { hasText: "blocks = 6" }).first().waitFor();
   assert.ok(/^blocks = 6$/m.test(await file.textContent()) && /^for = "2s"$/m.test(await file.textContent()));
   await type("Seed", "x");
   await type("Conditions", "melted");

@@ -47,23 +47,23 @@ pub enum SyncFlush {
 }
 
 impl SyncedWrites {
-    /// From the trials of a system; `None` where nothing was synced at a low load.
+    /// From the trials of a system at low loads; where there are none, at its lowest. `None` where nothing
+    /// was synced.
     #[must_use]
     pub fn of<'a>(
         arm: &ArmEntry,
         trials: impl Iterator<Item = &'a TrialResult>,
     ) -> Option<SyncedWrites> {
+        let whole = trials.filter(|trial| !trial.interrupted && syncs(trial).next().is_some());
+        let whole: Vec<&TrialResult> = whole.collect();
+        let lowest = whole.iter().map(|trial| multiple(trial));
+        let low = lowest.fold(f64::INFINITY, f64::min).max(LOW_LOAD) * (1.0 + 1e-6);
         let mut stats = KindStats::default();
         let mut requests = Some(FlushesAndWrites::default());
-        for trial in trials.filter(|trial| is_low(trial)) {
-            let synced = [OpKind::Fdatasync, OpKind::Fsync];
-            let synced = synced.iter().filter_map(|kind| trial.stats.0.get(kind));
-            let before = stats.ops();
-            synced.for_each(|kind| stats.merge(kind));
-            if stats.ops() > before {
-                let more = requests_of(arm, trial);
-                requests = requests.zip(more).map(|(sum, more)| sum.with(more));
-            }
+        for trial in whole.into_iter().filter(|trial| multiple(trial) <= low) {
+            syncs(trial).for_each(|kind| stats.merge(kind));
+            let more = requests_of(arm, trial);
+            requests = requests.zip(more).map(|(sum, more)| sum.with(more));
         }
         let syncs = stats.ops();
         (syncs > 0).then(|| SyncedWrites {
@@ -73,10 +73,16 @@ impl SyncedWrites {
     }
 }
 
-/// Whether a trial was at a load that leaves no queue, and whole.
-fn is_low(trial: &TrialResult) -> bool {
-    let multiple = trial.load_line.as_ref().map(|line| line.request.multiple);
-    !trial.interrupted && multiple.unwrap_or(LOW_LOAD) <= LOW_LOAD * (1.0 + 1e-6)
+/// Syncs of a trial, by their kind.
+fn syncs(trial: &TrialResult) -> impl Iterator<Item = &KindStats> {
+    let kinds = [OpKind::Fdatasync, OpKind::Fsync].into_iter();
+    kinds.filter_map(|kind| trial.stats.0.get(&kind))
+}
+
+/// Times of its load that a trial played.
+fn multiple(trial: &TrialResult) -> f64 {
+    let line = trial.load_line.as_ref();
+    line.map_or(LOW_LOAD, |line| line.request.multiple)
 }
 
 /// Requests of disks while writes were synced.
@@ -250,7 +256,11 @@ mod tests {
         let synced = SyncedWrites::of(&arm("write back"), trials.iter()).unwrap();
         assert_eq!(synced.stats.ops(), 60);
         assert_eq!(synced.flush, SyncFlush::Sent(Nanos(1_000_000)));
-        assert_eq!(SyncedWrites::of(&arm(""), trials[1..].iter()), None);
+        // Nothing else was played: its lowest load tells.
+        let high = [trial(4.0, 90, 90, 1_000), trial(8.0, 9_000, 10, 1)];
+        let synced = SyncedWrites::of(&arm("write back"), high.iter()).unwrap();
+        assert_eq!(synced.stats.ops(), 90);
+        assert_eq!(SyncedWrites::of(&arm(""), [].iter()), None);
     }
 
     #[test]
