@@ -34,7 +34,7 @@ DISKS = {
     "bucket": (["--filter=rate", "memory", "4G", "rate=20M", "burstiness=2"], {"vm-boot": NOT, "mail": NOT}, [],
                ["--use", "vm-boot,vms=10,size=32MiB", "--use", "mail,mailboxes=2000,size=32MiB"]),
     # A flush that does nothing.
-    "lying": (["memory", "4G"], dict.fromkeys(ALL, FITS), ["too soon to write a medium"]),
+    "lying": (["memory", "4G"], dict.fromkeys(ALL, FITS), ["faster than a medium is written"]),
     # nbdkit syncs the file below.
     "honest": (["file", "@FILE@"], {}, ["believable: each reaches the disk"]),
     "full": (["memory", "4G"], {}, ["may be used"]),

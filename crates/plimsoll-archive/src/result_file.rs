@@ -179,7 +179,7 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).mode(DIRECTORY_MODE).create(path)
 }
 
-/// Reads a result that somebody else may have made: a regular file of at most this many bytes, text.
+/// Reads a result that another user may have made: a regular file of text with at most `most` bytes.
 ///
 /// # Errors
 /// When it cannot be read, or is something else.

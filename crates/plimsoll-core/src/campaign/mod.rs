@@ -211,8 +211,8 @@ pub struct CampaignLoadLine {
     /// Price of a target per hour.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, f64>,
-    /// The use whose published needs the load and the limits are, with its settings: `etcd,iops=500`; or
-    /// several, each with a load line of its own.
+    /// The use whose published needs the load and the limits are, with its settings: `etcd,iops=500`; or a
+    /// list of uses, and each has a load line.
     #[serde(default, skip_serializing_if = "CampaignLoadLine::has_none")]
     pub requirement: WrittenTexts,
 }

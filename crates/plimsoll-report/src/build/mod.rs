@@ -48,8 +48,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.extend(doubts::missing(&view));
     sections.extend(uses::section(&view));
     sections.extend(load_line::section(&view));
-    sections.extend(requirement::section(&view));
-    sections.extend(uses::sources(&view));
+    sections.extend(requirement::sections(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
     sections.extend(loops::section(&view));

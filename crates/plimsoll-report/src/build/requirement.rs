@@ -8,7 +8,9 @@ use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 use super::load_line;
 use super::uses;
 use super::view::ResultsView;
-use crate::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable};
+use crate::model::{
+    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
 use crate::words;
 
 /// The verdicts of a run that asks whether systems fit a use.
@@ -133,13 +135,24 @@ fn detail(
     all.join(" ")
 }
 
-/// Required load and limits, and the sources that publish them.
-pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
-    let line = view
-        .load_lines
-        .first()
-        .filter(|_| !uses::are_several(view))?;
-    let need = line.goal.requirement.as_ref()?;
+/// Required load and limits of each use, and the sources that publish them.
+pub(super) fn sections(view: &ResultsView<'_>) -> Vec<ReportSection> {
+    let mut told: Vec<&str> = Vec::new();
+    let mut sections = Vec::new();
+    for line in &view.load_lines {
+        // Systems and conditions have lines of their own, and one need.
+        let Some(need) = &line.goal.requirement else {
+            continue;
+        };
+        if !told.contains(&need.name.as_str()) {
+            told.push(&need.name);
+            sections.push(section(line, need));
+        }
+    }
+    sections
+}
+
+fn section(line: &ArmLoadLine<'_>, need: &LoadLineRequirement) -> ReportSection {
     let mut section = ReportSection::new(
         format!("What does {} need?", need.name),
         format!("{}.", need.about),
@@ -150,9 +163,13 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     ]));
     let mut table = ReportTable::new("Sources", &["Figure", "Source", "Date"]);
     for source in &need.sources {
-        table.rows.push(uses::source_row(source));
+        table.rows.push(vec![
+            ReportTableCell::new(&source.says),
+            ReportTableCell::new(&source.title).detail(source.url.clone()),
+            ReportTableCell::new(&source.date),
+        ]);
     }
     table.notes.clone_from(&need.notes);
     section.items.push(ReportItem::Table(table));
-    Some(section)
+    section
 }

@@ -2,7 +2,7 @@
 //! One storage and several uses: which fit, with how much room, and how long a synced write takes.
 
 use plimsoll_core::event::ArmEntry;
-use plimsoll_core::load_line::{LoadLineRequirement, LoadLineSource};
+use plimsoll_core::load_line::LoadLineRequirement;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 use plimsoll_stats::synced::{SyncFlush, SyncedWrites};
@@ -169,7 +169,8 @@ fn flush_words(flush: SyncFlush) -> String {
             units::duration(each)
         ),
         SyncFlush::AtOnce(each) => format!(
-            " (the disk ends a flush in {}, too soon to write a medium: believable where its cache survives a power cut)",
+            " (the disk completes a flush in {}, faster than a medium is written: believable where its cache survives a power \
+             cut)",
             units::duration(each)
         ),
     }
@@ -206,34 +207,6 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         items: vec![ReportItem::Table(table)],
         ..ReportSection::new("Uses", "").at("uses")
     })
-}
-
-/// Publications that the needs of the uses rest on; none where one use was asked about.
-pub(super) fn sources(view: &ResultsView<'_>) -> Option<ReportSection> {
-    if !are_several(view) {
-        return None;
-    }
-    let mut section = ReportSection::new("Who says what a use needs?", "");
-    section.page_only = true;
-    for entry in view.load_entries() {
-        let Some((_, need)) = lines(view).find(|(line, _)| line.entry.label == entry.label) else {
-            continue;
-        };
-        let mut table = ReportTable::new(&need.name, &["Figure", "Source", "Date"]);
-        table.rows = need.sources.iter().map(source_row).collect();
-        table.notes.clone_from(&need.notes);
-        section.items.push(ReportItem::Table(table));
-    }
-    Some(section)
-}
-
-/// A publication as a row: its figure, where it is, when it was.
-pub(super) fn source_row(source: &LoadLineSource) -> Vec<ReportTableCell> {
-    vec![
-        ReportTableCell::new(&source.says),
-        ReportTableCell::new(&source.title).detail(source.url.clone()),
-        ReportTableCell::new(&source.date),
-    ]
 }
 
 fn verdict(line: &ArmLoadLine<'_>) -> ReportTableCell {

@@ -11,10 +11,17 @@ pub(super) fn earlier_words(
     row: &DurabilityRow,
     found: &DurabilityLosses,
 ) -> String {
-    let last = result.earlier.iter().rev().find_map(|earlier| {
-        let row = earlier.rows.iter().find(|old| old.settings == row.settings);
-        Some((earlier, losses(row?, found.model)?))
-    });
+    // One disk of several that loses its power is another question.
+    let alike = |earlier: &&DurabilityResult| earlier.cut_disks == result.cut_disks;
+    let last = result
+        .earlier
+        .iter()
+        .rev()
+        .filter(alike)
+        .find_map(|earlier| {
+            let row = earlier.rows.iter().find(|old| old.settings == row.settings);
+            Some((earlier, losses(row?, found.model)?))
+        });
     match last {
         Some((earlier, before)) if before.states_with_losses == 0 => format!(
             "; it lost nothing in {} on {}{}",

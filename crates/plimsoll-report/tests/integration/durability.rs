@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page of durability, of a result of format 1.0.
 
-use plimsoll_core::durability::{DurabilityFlaw, DurabilityResult};
+use plimsoll_core::durability::{CutDisks, DurabilityFlaw, DurabilityResult};
 use plimsoll_report::{durability, durability_issue, durability_junit, html, terminal};
 
 fn result() -> DurabilityResult {
@@ -100,6 +100,11 @@ fn a_loss_that_the_last_result_did_not_have_is_told_as_new() {
     assert!(told.contains(new), "{told}");
     let text = terminal(&page, 200, false, false);
     assert!(text.contains("result by result"), "{text}");
+    // Other cuts are another question.
+    let mut others = now.clone();
+    others.cut_disks = CutDisks::One;
+    let answer = durability(&others).answer.text;
+    assert!(!answer.contains("it lost nothing"), "{answer}");
     // The last result decides, not the oldest.
     let mut lost = last.clone();
     lost.follow(oldest).unwrap();

@@ -33,7 +33,7 @@ const USES: [&str; 4] = [
 const TIME_EACH: Nanos = Nanos(300 * Nanos::SECOND.0);
 /// Time beyond that of a check in which it must end: what it is doing then is cut off.
 const GRACE: Nanos = Nanos(30 * Nanos::SECOND.0);
-/// How long a load is held that is said to be carried.
+/// Time for which a load is held that the storage carries.
 const HELD: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Smallest and largest multiple of a use's load.
 const MULTIPLES: (f64, f64) = (0.25, 8.0);

@@ -6,6 +6,7 @@ mod folder;
 mod subject;
 
 use super::trust::TrustArgs;
+use clap::builder::PossibleValuesParser;
 use folder::DurabilityFolder;
 use plimsoll_agent::run_id;
 use plimsoll_console::context;
@@ -75,7 +76,7 @@ pub(super) struct DurabilityArgs {
     device: String,
     /// Disks of a stack whose power fails: all at one instant, one in the middle of each load, or in-turn:
     /// one and later the others.
-    #[arg(long, default_value = "all", value_parser = ["all", "one", "in-turn"], value_name = "DISKS")]
+    #[arg(long, default_value = "all", value_parser = PossibleValuesParser::new(CutDisks::ALL.map(CutDisks::name)), value_name = "DISKS")]
     cut_disks: String,
     /// Loads of each setting; the bound on what was not seen counts these.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
