@@ -105,28 +105,18 @@ fn tail(view: &ResultsView<'_>) -> String {
 
 /// Facts below the answer: certainty, load and limit.
 fn facts(view: &ResultsView<'_>) -> Vec<(String, String)> {
-    let all = [
-        ("How sure", how_sure(view)),
-        ("A synced write", synced(view)),
-        ("At what load", load(view)),
-        ("Limited by", limited_by(view)),
-    ];
+    let all = uses::facts(view).unwrap_or_else(|| {
+        vec![
+            ("How sure", how_sure(view)),
+            ("At what load", load(view)),
+            ("Limited by", limited_by(view)),
+        ]
+    });
     let told = all.into_iter().filter(|(_, text)| !text.is_empty());
     told.map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-/// Synced writes, where uses of storage were asked about.
-fn synced(view: &ResultsView<'_>) -> String {
-    match uses::are_several(view) {
-        true => uses::synced_facts(view),
-        false => String::new(),
-    }
-}
-
 fn how_sure(view: &ResultsView<'_>) -> String {
-    if let Some(text) = uses::how_sure(view) {
-        return text;
-    }
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     if !view.load_lines.is_empty() {
         let trials: usize = view.load_lines.iter().map(|line| line.result.trials).sum();
@@ -181,9 +171,6 @@ fn how_sure(view: &ResultsView<'_>) -> String {
 
 /// Load on the systems, and the rates that they served.
 fn load(view: &ResultsView<'_>) -> String {
-    if uses::are_several(view) {
-        return String::new();
-    }
     if !view.load_lines.is_empty() {
         return load_line::loads(view).join("; ");
     }
@@ -224,8 +211,7 @@ fn served(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<String> {
 }
 
 fn limited_by(view: &ResultsView<'_>) -> String {
-    // The table of uses has the limit of each.
-    if view.results.trials.is_empty() || uses::are_several(view) {
+    if view.results.trials.is_empty() {
         return String::new();
     }
     let at_lines = load_line::limits_reached(view);

@@ -23,11 +23,18 @@ fn lines<'v, 'a>(
     lines.filter_map(|line| Some((line, line.goal.requirement.as_ref()?)))
 }
 
-/// Searches that decided on a use, of all; `None` where one use was asked about.
-pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
-    if !are_several(view) {
-        return None;
-    }
+/// Facts below the answer; the table has load and limit of each use. `None` where one use was asked about.
+pub(super) fn facts(view: &ResultsView<'_>) -> Option<Vec<(&'static str, String)>> {
+    are_several(view).then(|| {
+        vec![
+            ("How sure", how_sure(view)),
+            ("A synced write", synced_facts(view)),
+        ]
+    })
+}
+
+/// Searches that decided on a use, of all.
+fn how_sure(view: &ResultsView<'_>) -> String {
     let (mut decided, mut all) = (0, 0);
     for (line, _) in lines(view) {
         all += 1;
@@ -36,10 +43,10 @@ pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     let time: f64 = view.load_lines.iter().map(|line| line.result.seconds).sum();
     let time = units::clock_duration(Nanos::from_secs_f64(time));
-    Some(format!(
+    format!(
         "{decided} of {} decided with {confidence} confidence, in {time} of load",
         words::count(all, "use")
-    ))
+    )
 }
 
 /// Whether several uses were asked about.
@@ -133,8 +140,8 @@ fn median(synced: &SyncedWrites) -> String {
     time(synced, 0.5)
 }
 
-/// Facts below the answer: a synced write of each system, and whether to believe it.
-pub(super) fn synced_facts(view: &ResultsView<'_>) -> String {
+/// A synced write of each system, and whether to believe it.
+fn synced_facts(view: &ResultsView<'_>) -> String {
     let told = systems(view).filter_map(|arm| {
         let synced = synced(view, arm)?;
         let tail = match synced.stats.service.supports_quantile(0.99) {
