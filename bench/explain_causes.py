@@ -86,7 +86,7 @@ class Lab:
         else:
             what = ["run", workload, target]
         argv = [*prefix, self.plimsoll, *what, "--for", f"{self.seconds}s", "--warmup", "0s",
-                "--no-verify", "--no-record", "-o", folder, *more]
+                "--no-self-test", "--no-record", "-o", folder, *more]
         first = cpu_ticks()
         done = subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False)
         last = cpu_ticks()

@@ -103,7 +103,7 @@ def simulated(plimsoll, count, more_seed):
             workload(folder, BASE_PER_S, 4096, 64 << 20)
             target = f"sim(queue,servers={servers},law=exponential,service={service_ms}ms,rate=100000M)"
             slo = f"p{quantile} < {limit_ms}ms"
-            more = ["--from", "0.1", "--to", "1000"]
+            more = ["--min", "0.1", "--max", "1000"]
             line, took = search(plimsoll, folder, target, slo, "10m", seed + more_seed, more)
         yield (target, slo, [truth, truth], line, took)
 
@@ -136,7 +136,7 @@ class Disk:
 def closed(plimsoll, folder, target, depth):
     """Reads per second and mean response time in s of a closed loop."""
     command = [plimsoll, "run", f"randread,size=64m,depth={depth}", target, "--destroy", "--for", "8s",
-               "--no-verify", "--json", "-o", os.path.join(folder, f"depth-{depth}")]
+               "--no-self-test", "--json", "-o", os.path.join(folder, f"depth-{depth}")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     trial = json.loads(done.stdout)["trials"][0]
     return trial["ops"] / (trial["length_ns"] / 1e9), trial["response_ns"]["mean"] / 1e9
@@ -178,7 +178,7 @@ def disk(plimsoll, seed, delay_ms, quantile, times):
                      for each in (alone_per_s, per_s)]
             workload(folder, 20, 4096, 64 << 20)
             slo = f"p{quantile} < {limit_ms}ms"
-            more = ["--destroy", "--from", "0.2", "--to", "50", "--width", "10%"]
+            more = ["--destroy", "--min", "0.2", "--max", "50", "--width", "10%"]
             line, took = search(plimsoll, folder, one.target, slo, "60s", seed, more)
         finally:
             one.end()

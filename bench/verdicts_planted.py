@@ -95,7 +95,7 @@ def row_of(found, code, took):
 
 def one_run(program, which, targets, options, budget_s, folder, extra):
     """A comparison by one of both programs, in this time."""
-    arguments = ["compare", *targets, *options, "--no-verify"]
+    arguments = ["compare", *targets, *options, "--no-self-test"]
     if which == "after":
         arguments += ["--budget", f"{budget_s}s", *extra.split()]
     else:
@@ -108,7 +108,7 @@ def calibrated(program, folder, base_ms):
     knows no finer one."""
     fast = Disk(folder, "calibrate", base_ms)
     try:
-        read = ["run", READS, fast.target, "--destroy", "--for", "3s", "--no-verify"]
+        read = ["run", READS, fast.target, "--destroy", "--for", "3s", "--no-self-test"]
         found, _, _ = plimsoll(program, read, os.path.join(folder, "calibration"), 60)
     finally:
         fast.end()

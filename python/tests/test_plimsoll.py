@@ -20,8 +20,8 @@ class Package(unittest.TestCase):
         self.place = Path(place.name)
 
     def test_options_are_those_of_the_program(self) -> None:
-        options = {"blocks": 5, "for_": "10s", "no_verify": True, "shared": False, "on": None}
-        self.assertEqual(words(options), ["--blocks=5", "--for=10s", "--no-verify"])
+        options = {"blocks": 5, "for_": "10s", "no_self_test": True, "shared": False, "on": None}
+        self.assertEqual(words(options), ["--blocks=5", "--for=10s", "--no-self-test"])
         self.assertEqual(words({"workload": ["a b", Path("c")]}), ["--workload=a b", "--workload=c"])
 
     def test_a_comparison_is_frames(self) -> None:

@@ -68,6 +68,52 @@ test("a trial that ends changes the report and nothing that its reader did", asy
   await done(page);
 });
 
+test("a run in progress shows first when it ends and what is measured now", async () => {
+  const heard = () => server.asked.filter((one) => one.path === "runs/a/events").length;
+  const before = heard();
+  const page = await shown("#/runs/a");
+  await page.getByText(/^ends in about 95 s · \d of 8 trials/).waitFor();
+  await page.getByText("Now: block 3 of 4 · varmail on nbd").waitFor();
+  while (heard() === before) await page.waitForTimeout(20);
+  server.tell("second", { t_s: 7, arm: "nbd", workload: "varmail", iops: 4321, bandwidth: 1e6, p50_s: 1e-3, p99_s: 2e-3,
+    errors: 0 });
+  const rates = page.getByRole("group", { name: "The last second of each arm" });
+  await rates.getByText("4.32 k").waitFor();
+  const top = async (part) => (await part.boundingBox()).y;
+  const answer = await top(page.getByText(/^After \d trials/));
+  assert.ok((await top(rates)) < answer, "the rates are above the report");
+  const links = page.getByRole("navigation", { name: "Sections of the report" });
+  assert.ok((await top(links)) > answer, "the answer is above the list of sections");
+  await done(page);
+});
+
+test("the answer of a run has the width of the list at 400 px", async () => {
+  const page = await shown("", { viewport: { width: 400, height: 800 } });
+  const answer = await page.getByText("nbd carries 12 % more").first().boundingBox();
+  assert.ok(answer.width > 280 && answer.height < 60, JSON.stringify(answer));
+  await done(page);
+});
+
+test("the form asks for what a kind needs, and says how long it takes", async () => {
+  const page = await shown("#/new");
+  await page.getByLabel("Base").fill("/mnt/a");
+  await page.getByLabel("Target 2", { exact: true }).fill("/mnt/b");
+  await page.getByLabel("Workload 1").fill("varmail");
+  // Two systems and the control, five blocks, 10 s and 1.5 s beside them.
+  await page.getByText("About 3 min: 15 trials of 10s.").waitFor();
+  await page.getByLabel("Time for all of it").fill("2m");
+  await page.getByText("At most about 2 min: no trial begins later.").waitFor();
+  await page.getByRole("radio", { name: /^Load line/ }).check();
+  assert.equal(await page.getByLabel("Limits (required)").getAttribute("required"), "");
+  await page.getByLabel("Time for all of it").fill("");
+  await page.getByText("At most about 8 h 00 min: 24 times 10m").waitFor();
+  await page.getByRole("radio", { name: /^Failover/ }).check();
+  await page.getByLabel("Name of the stack").waitFor();
+  assert.equal(await page.getByLabel("Target 2", { exact: true }).count(), 0);
+  assert.ok(!(await page.locator("pre.command", { hasText: "format" }).textContent()).includes("/mnt/b"));
+  await done(page);
+});
+
 test("the page says that the server is gone, and goes on when it is back", async () => {
   const page = await shown("#/runs/a");
   await page.getByText("of 8 trials").waitFor();

@@ -17,7 +17,7 @@ before(async () => {
   at = place();
   browser = await launch();
   const systems = ["sim(disk)", "sim(queue)", "sim(disk+stripe,disks=2)"];
-  const quick = ["--warmup", "0s", "--no-verify", "--seed", "7", "--progress", "off"];
+  const quick = ["--warmup", "0s", "--no-self-test", "--seed", "7", "--progress", "off"];
   const reads = ["-w", "randread,depth=2", "--for", "3s", "--blocks", "25"];
   plimsoll(at, ["compare", ...systems, ...reads, ...quick, "-o", "hundred"], VERDICTS);
 });

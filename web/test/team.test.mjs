@@ -42,9 +42,9 @@ pace = { open = { poisson = { per_s = ${rate}.0 } } }
 extent = { bytes = 67108864 }
 `;
   writeFileSync(join(at.folder, "w.toml"), load);
-  const length = ["--for", "60s", "--blocks", "8", "--no-verify", "--seed", String(n)];
+  const length = ["--for", "60s", "--blocks", "8", "--no-self-test", "--seed", String(n)];
   plimsoll(at, ["compare", FAST, SLOW, "-w", "w.toml", ...length, "-o", `run-${n}`]);
-  plimsoll(at, ["push", `run-${n}`, "--to", server.base.replace(/\/$/, ""), "--revision", `r${n}`]);
+  plimsoll(at, ["push", `run-${n}`, "--server", server.base.replace(/\/$/, ""), "--revision", `r${n}`]);
 }
 
 test("a change in a series is found, seen, acknowledged and muted", async () => {

@@ -213,7 +213,7 @@ fn once(root: &Path, options: &Options, spec: &str, length: &str) -> Result<Valu
         length,
         "--warmup",
         "0s",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         &shown.1,

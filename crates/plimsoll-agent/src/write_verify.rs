@@ -54,7 +54,7 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), CliError> {
         let text =
             format!("the write-verify of {name} was not done in time; its result is unknown");
         return Err(CliError::sentence(CliExitCode::BadData, text)
-            .hint("--no-verify measures without it, at your own risk"));
+            .hint("--no-self-test measures without it, at your own risk"));
     }
     let first = report.findings.first().map_or_else(String::new, |finding| {
         format!(

@@ -37,64 +37,76 @@ const SETTINGS: &[SettingDefinition] = &[
     setting("direct", SettingUnit::Flag, "on", "bypass the page cache"),
 ];
 
+const READS: SettingDefinition = setting(
+    "reads",
+    SettingUnit::Count,
+    "70",
+    "share of reads, in per cent; the rest are writes",
+);
+
+/// The settings of all, and the share of reads.
+const MIXED_SETTINGS: &[SettingDefinition] = &[
+    SETTINGS[0],
+    SETTINGS[1],
+    SETTINGS[2],
+    SETTINGS[3],
+    SETTINGS[4],
+    READS,
+];
+
 pub(crate) const KNOWN: &[WorkloadDefinition] = &[
     WorkloadDefinition {
         name: "randread",
         about: "reads of one size at random offsets of one file",
         settings: SETTINGS,
-        build: |settings| {
-            build(
-                "randread",
-                BlockIoOpKind::Read,
-                OffsetPattern::Uniform,
-                settings,
-            )
-        },
+        build: |settings| build("randread", 100, OffsetPattern::Uniform, settings),
     },
     WorkloadDefinition {
         name: "randwrite",
         about: "writes of one size at random offsets of one file",
         settings: SETTINGS,
+        build: |settings| build("randwrite", 0, OffsetPattern::Uniform, settings),
+    },
+    WorkloadDefinition {
+        name: "randrw",
+        about: "reads and writes of one size at random offsets of one file",
+        settings: MIXED_SETTINGS,
         build: |settings| {
-            build(
-                "randwrite",
-                BlockIoOpKind::Write,
-                OffsetPattern::Uniform,
-                settings,
-            )
+            let reads = settings.count_within("reads", 1, 99)?;
+            build("randrw", reads, OffsetPattern::Uniform, settings)
         },
     },
     WorkloadDefinition {
         name: "seqread",
         about: "reads of one size from start to end of one file",
         settings: SETTINGS,
-        build: |settings| {
-            build(
-                "seqread",
-                BlockIoOpKind::Read,
-                OffsetPattern::Sequential,
-                settings,
-            )
-        },
+        build: |settings| build("seqread", 100, OffsetPattern::Sequential, settings),
     },
     WorkloadDefinition {
         name: "seqwrite",
         about: "writes of one size from start to end of one file",
         settings: SETTINGS,
-        build: |settings| {
-            build(
-                "seqwrite",
-                BlockIoOpKind::Write,
-                OffsetPattern::Sequential,
-                settings,
-            )
-        },
+        build: |settings| build("seqwrite", 0, OffsetPattern::Sequential, settings),
     },
 ];
 
+/// Kinds of operations, of which this many in a hundred are reads.
+fn mix(reads: u32, bytes: u32) -> Vec<BlockIoMixEntry> {
+    let kinds = [
+        (BlockIoOpKind::Read, reads),
+        (BlockIoOpKind::Write, 100 - reads),
+    ];
+    let used = kinds.into_iter().filter(|(_, share)| *share > 0);
+    used.map(|(kind, share)| BlockIoMixEntry {
+        weight: if share == 100 { 1.0 } else { f64::from(share) },
+        ..BlockIoMixEntry::of(kind, bytes)
+    })
+    .collect()
+}
+
 fn build(
     name: &str,
-    kind: BlockIoOpKind,
+    reads: u32,
     offsets: OffsetPattern,
     settings: &SettingValues,
 ) -> Result<Workload, ClassicsError> {
@@ -106,10 +118,7 @@ fn build(
             bytes: settings.bytes_within("size", bytes, 1 << 62)?,
             ..BlockIoExtent::default()
         },
-        mix: vec![BlockIoMixEntry::of(
-            kind,
-            plimsoll_core::num::saturating_u32(bytes),
-        )],
+        mix: mix(reads, plimsoll_core::num::saturating_u32(bytes)),
         offsets,
         direct: settings.flag("direct"),
         ..BlockIoGroup::default()

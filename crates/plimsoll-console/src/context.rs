@@ -18,16 +18,23 @@ pub fn print_notices_with(say: fn(&str)) {
     let _ = NOTICES.set(say);
 }
 
+/// A variable of the environment; an empty one counts as none.
+pub fn variable(name: &str) -> Option<PathBuf> {
+    let text = std::env::var_os(name).filter(|text| !text.is_empty());
+    text.map(PathBuf::from)
+}
+
 /// Where journals and stacks are kept.
 pub fn state_dir() -> Result<StateDir, CliError> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let path = if let Some(set) = std::env::var_os("PLIMSOLL_STATE") {
-        PathBuf::from(set)
+    // A relative directory counts as none, by the specification of XDG.
+    let of_xdg = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let path = if let Some(path) = variable("PLIMSOLL_STATE") {
+        path
     } else if rustix::process::geteuid().is_root() {
         PathBuf::from("/var/lib/plimsoll")
-    } else if let Some(set) = std::env::var_os("XDG_STATE_HOME") {
-        PathBuf::from(set).join("plimsoll")
-    } else if let Some(home) = home {
+    } else if let Some(path) = of_xdg {
+        path.join("plimsoll")
+    } else if let Some(home) = variable("HOME") {
         home.join(".local/state/plimsoll")
     } else {
         return Err(CliError::usage(

@@ -38,10 +38,10 @@ Exit codes:
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
   10   --fail-on different or worse: there is such a difference, or an arm cannot carry the load;
-       fit-for: a target does not fit; gate: regression
+       run --slo: a limit is broken; fit-for: a target does not fit; gate: regression
   11   --fail-on: a comparison was inconclusive, a load line unknown, or other programs decided in
-       place of the systems; fit-for, gate: cannot tell
-  12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
+       place of the systems; run --slo, fit-for, gate: cannot tell
+  12   a target failed the write-verify, and nothing was measured on it; or --check-data, a
        ledger or faults under load found bad blocks; durability: a setting lost writes that it
        promises to keep
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`

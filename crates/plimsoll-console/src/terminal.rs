@@ -98,9 +98,14 @@ pub fn say_over(text: &str) {
     let _ = err.flush();
 }
 
+/// Whether results are read on a terminal, and not by a program or a file.
+pub fn is_read_here() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Whether results may be coloured: a terminal whose user did not ask for plain text.
 pub fn colour() -> bool {
-    std::io::stdout().is_terminal() && may_style()
+    is_read_here() && may_style()
 }
 
 /// Whether a screen may have styles.
@@ -108,12 +113,16 @@ pub fn may_style() -> bool {
     std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Columns of the terminal as its user set them, else a common width.
+/// Columns as the user set them, else those of the terminal, else a common width.
 pub fn width() -> usize {
-    let set = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    set.unwrap_or(100).clamp(60, 200)
+    let set = std::env::var("COLUMNS").ok();
+    let set = set.and_then(|text| text.parse().ok());
+    let found = || {
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        size.map(|size| usize::from(size.ws_col))
+            .filter(|columns| *columns > 0)
+    };
+    set.or_else(found).unwrap_or(100).clamp(60, 200)
 }
 
 /// A row of a screen.

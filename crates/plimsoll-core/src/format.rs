@@ -28,11 +28,11 @@ impl FormatVersion {
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
-    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 3 };
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 4 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Results of runs as JSON.
-    pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 1 };
+    pub const RESULTS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Server files, and results of durability.
     pub const DURABILITY: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Partial results of profiles.

@@ -103,6 +103,37 @@ pub enum LoadLineQuantity {
     Errors,
 }
 
+/// A limit held against the trials of a system under a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SloResult {
+    /// The system.
+    pub arm: String,
+    /// The workload.
+    pub workload: String,
+    /// The limit, as it was given.
+    pub limit: String,
+    /// Value of the limited quantity in the worst trial: nanoseconds, or a share; `None` where the operations
+    /// are too few for it.
+    pub value: Option<f64>,
+    /// Whether it was kept.
+    pub verdict: SloVerdict,
+}
+
+/// Whether a limit was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SloVerdict {
+    /// In every trial.
+    Pass,
+    /// Broken in a trial.
+    Fail,
+    /// No trial broke it, and one had too few operations to know.
+    Unknown,
+}
+
 /// Why a search asks for a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

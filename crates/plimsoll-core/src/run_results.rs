@@ -22,7 +22,7 @@ use crate::explanation::{ArmExplanations, ThroughputCliff};
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
-use crate::load_line::{LoadLineGoal, LoadLineRequest, LoadLineRequirement};
+use crate::load_line::{LoadLineGoal, LoadLineRequest, LoadLineRequirement, SloResult};
 use crate::model::FidelityCheck;
 use crate::op::OpKind;
 use crate::rng::Seed;
@@ -85,6 +85,9 @@ pub struct RunResultsDocument {
     pub loops: Vec<LoadLoopComparison>,
     /// The load lines.
     pub load_lines: RunResultsLoadLines,
+    /// Limits that trials were held against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<SloResult>,
     /// Limits and causes of differences, with their evidence.
     pub explanations: Vec<ArmExplanations>,
     /// Throughputs that fell and stayed there.

@@ -16,6 +16,16 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
+/// `a`, `a and b`, `a, b and c`.
+#[must_use]
+pub fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// The text in one line, with each unprintable character replaced.
 #[must_use]
 pub fn printable(text: &str) -> String {

@@ -191,7 +191,7 @@ pub fn parse_fraction(text: &str) -> Option<f64> {
     fraction.filter(|fraction| fraction.is_finite())
 }
 
-/// Reads a length of time: `10` (seconds), `1.5s`, `200ms`, `2m`, `1h30m`.
+/// Reads a length of time: `10` (seconds), `1.5s`, `200ms`, `2m`, `1h30m`, `2d`, `90 sec`.
 ///
 /// # Errors
 /// A sentence that names what was wrong with the text.
@@ -212,12 +212,13 @@ pub fn parse_duration(text: &str) -> Result<Nanos, String> {
         let value: f64 = number.parse().map_err(|_| EXPECTED.to_owned())?;
         let unit = match unit.trim() {
             "" => return Err(EXPECTED.into()),
-            "h" => 3_600.0,
-            "m" | "min" => 60.0,
-            "s" => 1.0,
+            "d" | "day" | "days" => 86_400.0,
+            "h" | "hour" | "hours" => 3_600.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
             "ms" => 1e-3,
             "us" | "µs" => 1e-6,
-            _ => return Err("unknown unit; use us, ms, s, m or h".into()),
+            _ => return Err("unknown unit; use us, ms, s, m, h or d".into()),
         };
         if unit >= smaller_than {
             return Err("expected the larger units first, such as 1h30m".into());
@@ -286,10 +287,12 @@ mod tests {
         assert!(parse_size("").unwrap_err().contains("expected a size"));
         assert_eq!(parse_duration("200ms"), Ok(Nanos(200_000_000)));
         assert_eq!(parse_duration("2m"), Ok(Nanos(120_000_000_000)));
+        assert_eq!(parse_duration("1d"), Ok(Nanos(86_400_000_000_000)));
+        assert_eq!(parse_duration("3 min 30 sec"), Ok(Nanos(210_000_000_000)));
         assert_eq!(parse_duration("1h30m"), Ok(Nanos(5_400_000_000_000)));
         assert_eq!(parse_duration("1m 1.5s"), Ok(Nanos(61_500_000_000)));
         for wrong in [
-            "soon", "", "s", "1h30", "30m1h", "1m2m", "1.5.2s", "1d", "-3s", "1e3",
+            "soon", "", "s", "1h30", "30m1h", "1m2m", "1.5.2s", "1w", "-3s", "1e3",
         ] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }

@@ -218,7 +218,7 @@ impl PushServer {
     fn of(options: &PushOptions) -> Result<PushServer, PushError> {
         let wrong = || {
             let text = format!(
-                "invalid value '{}' for --to: expected https://HOST:PORT",
+                "invalid value '{}' for --server: expected https://HOST:PORT",
                 printable(&options.to)
             );
             usage(

@@ -26,7 +26,7 @@ mod words;
 #[cfg(feature = "xlsx")]
 mod xlsx;
 
-pub use build::{build, results_document};
+pub use build::{build, build_interim, results_document};
 pub use certificate::certificate;
 pub use describe::{describe, profile};
 pub use durability::{durability, durability_issue};
@@ -40,6 +40,6 @@ pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use pool::pool;
 pub use run_diff::{run_diff, run_diff_report};
-pub use terminal::terminal;
+pub use terminal::{terminal, terminal_screen};
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;

@@ -2,12 +2,13 @@
 //! Workloads as people write them, and their meaning.
 
 use crate::request::WorkloadRequest;
-use crate::toml_file::control_character;
+use crate::toml_file::{TomlFileText, control_character};
 use plimsoll_classics::originals::{self, JobTrust};
 use plimsoll_classics::{ClassicsError, filebench, fio};
 use plimsoll_console::failure::CliError;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::PackedRequests;
+use plimsoll_core::settings::SettingError;
 use plimsoll_core::workload::commands::WorkloadCommand;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_machine::host::{Host as _, LocalHost, SearchPath, remedy_of};
@@ -73,8 +74,8 @@ fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<WorkloadRequest, CliE
         if looks_like_a_file && !name.contains([',', ' ']) {
             return CliError::usage(format!("read workload {name}: there is no such file"));
         }
-        CliError::invalid(error)
-            .hint("`plimsoll workloads` lists all, and with a name its settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
+        let hint = hint_for(&error);
+        CliError::invalid(error).hint(hint)
     })?;
     if let Workload::Commands(commands) = &made {
         check_files(commands.prepare.iter())?;
@@ -83,6 +84,23 @@ fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<WorkloadRequest, CliE
         notes: plimsoll_classics::notes(&made),
         ..made.into()
     })
+}
+
+/// A way out of words that make no workload.
+fn hint_for(error: &ClassicsError) -> String {
+    let ClassicsError::Setting(error) = error else {
+        return "`plimsoll workloads` lists all; a workload may also be a file: a model made by plimsoll fit, \
+                a fio job (.fio), filebench's .f"
+            .into();
+    };
+    match error {
+        SettingError::Unknown { setting, .. } if plimsoll_classics::find(setting).is_ok() => {
+            format!("{setting} is a workload: give each with a -w, and its settings after its name")
+        }
+        SettingError::Unknown { owner, .. } | SettingError::Value { owner, .. } => {
+            format!("`plimsoll workloads {owner}` lists its settings")
+        }
+    }
 }
 
 /// Reads a file by the language of its ending, or else its content.
@@ -266,7 +284,12 @@ fn not_read(path: &Path, text: &str, error: &toml::de::Error) -> CliError {
         .as_ref()
         .and_then(|file| file.get("workload")?.get("model"));
     if model.and_then(|model| model.get("parametric")).is_none() {
-        return about(path, error);
+        let file = TomlFileText {
+            kind: "workload",
+            file: path,
+            text,
+        };
+        return file.misread(error);
     }
     let text = "it holds distributions of requests ([workload.model.parametric]), which this \
                 version cannot play";

@@ -3,6 +3,7 @@
 //! key.
 
 use plimsoll_console::failure::{CliError, CliExitCode};
+use plimsoll_core::nearest::nearest;
 use plimsoll_core::text::is_unprintable;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ impl std::fmt::Display for TomlFilePlace {
 ///
 /// # Errors
 /// When it cannot be read, is too large or has characters that no such file has.
-pub(crate) fn read(kind: &str, file: &Path) -> Result<String, CliError> {
+pub fn read(kind: &str, file: &Path) -> Result<String, CliError> {
     let about = |error: std::io::Error| about(kind, file, &error);
     let facts = std::fs::metadata(file).map_err(about)?;
     if !facts.is_file() {
@@ -159,7 +160,8 @@ impl TomlFileText<'_> {
             Some(key) if !key.is_empty() => format!(", {key}"),
             _ => String::new(),
         };
-        let text = format!("{kind} {file}, line {line}{key}: {}", error.message());
+        let message = with_nearest(error.message());
+        let text = format!("{kind} {file}, line {line}{key}: {message}");
         CliError::sentence(CliExitCode::Usage, text)
     }
 
@@ -170,6 +172,19 @@ impl TomlFileText<'_> {
         find_in(table.get_ref(), offset, &mut steps);
         Some(key(&steps))
     }
+}
+
+/// The reader's words on an unknown name (`blokc`, expected one of `blocks`, …), with the known one that is
+/// nearest to it.
+fn with_nearest(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    let is_name = message.starts_with("unknown ");
+    let near = names.next().and_then(|name| nearest(name, names));
+    let near = near.filter(|_| is_name);
+    near.map_or_else(
+        || message.to_owned(),
+        |near| format!("{message}; did you mean `{near}`?"),
+    )
 }
 
 /// Adds the steps to the innermost value below `table` that holds a byte. Spans of tables with a header end

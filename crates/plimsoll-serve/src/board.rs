@@ -2,6 +2,7 @@
 //! The state of one run, from its events: how far it is, its seconds, and news for whoever watches.
 
 use crate::columns::{SecondMetric, SecondRow, SeriesColumns, SeriesPoints};
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{
     RunEvent, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
 };
@@ -54,6 +55,7 @@ pub(crate) struct SecondNews {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TrialNow {
+    /// Counted from 0.
     block: u32,
     pub(crate) arm: String,
     pub(crate) workload: String,
@@ -66,6 +68,8 @@ pub(crate) struct TrialNow {
 pub(crate) struct RunProgressFacts {
     pub(crate) trials_done: u64,
     pub(crate) trials_planned: Option<u64>,
+    /// None of searches, which have no blocks, and before a pilot has led to their number.
+    blocks_planned: Option<u32>,
     began_at: String,
     ends_in_s: Option<f64>,
     now: Option<TrialNow>,
@@ -274,11 +278,15 @@ impl RunBoard {
 
     pub(crate) fn progress(&self) -> RunProgressFacts {
         let planned = Some(self.manifest.planned_trials()).filter(|planned| *planned > 0);
+        let design = self.manifest.design.as_ref();
+        // Then only the pilot is planned.
+        let whole = planned.filter(|_| !design.is_some_and(BlockDesign::awaits_pilot));
         RunProgressFacts {
             trials_done: self.trials_done,
             trials_planned: planned,
+            blocks_planned: whole.map(|_| self.manifest.blocks),
             began_at: self.manifest.began_at.clone(),
-            ends_in_s: planned.and_then(|planned| self.ends_in_s(planned)),
+            ends_in_s: whole.and_then(|planned| self.ends_in_s(planned)),
             now: self.now.clone(),
         }
     }
@@ -287,10 +295,13 @@ impl RunBoard {
     fn ends_in_s(&self, planned: u64) -> Option<f64> {
         let is_virtual = |target: &str| target == "sim" || target.starts_with("sim(");
         let mut arms = self.manifest.arms.iter();
-        if self.trials_done == 0 || arms.any(|arm| is_virtual(&arm.target)) {
+        if arms.any(|arm| is_virtual(&arm.target)) {
             return None;
         }
-        let each = self.spent_s / self.trials_done as f64;
+        let each = match self.trials_done {
+            0 => self.planned_s()?,
+            done => self.spent_s / done as f64,
+        };
         let under_way = self.end_s - self.offset_s;
         let begun = if self.now.is_some() {
             under_way.min(each)
@@ -298,6 +309,17 @@ impl RunBoard {
             0.0
         };
         Some((planned.saturating_sub(self.trials_done) as f64 * each - begun).max(0.0))
+    }
+
+    /// The time of a trial before one has ended, where a length of time ends it.
+    fn planned_s(&self) -> Option<f64> {
+        let manifest = &self.manifest;
+        let mut entries = manifest.entries.iter();
+        if manifest.trial_bytes.is_some() || entries.any(|one| one.workload.ends_by_itself()) {
+            return None;
+        }
+        let lengths = manifest.entries.iter().map(|one| one.length.as_secs_f64());
+        Some(lengths.sum::<f64>() / manifest.entries.len() as f64 + BESIDE_S)
     }
 
     /// Where the axis of the run ends.

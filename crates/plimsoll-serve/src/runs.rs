@@ -47,7 +47,6 @@ pub(crate) enum RunState {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AnswerFacts {
-    mark: String,
     tone: String,
     text: String,
     detail: String,
@@ -61,11 +60,7 @@ impl AnswerFacts {
         let details: Vec<String> = details
             .map(|(name, text)| format!("{name}: {text}"))
             .collect();
-        // Whose difference is the better one says the sentence.
-        let kind = |mark: &str| mark.split(':').next().unwrap_or_default().to_owned();
-        let mark = report.headline.first().map(|first| kind(&first.mark));
         (!answer.text.is_empty()).then(|| AnswerFacts {
-            mark: mark.unwrap_or_default(),
             tone: format!("{:?}", answer.tone).to_lowercase(),
             text: answer.text.clone(),
             detail: details.join(" · "),
@@ -101,8 +96,15 @@ impl RunListQuery {
     fn finds(&self, run: &RunFacts) -> bool {
         let answer = run.answer.as_ref().map_or("", |answer| &answer.text);
         let state = format!("{:?}", run.state);
-        let text = [&run.id, &run.title, &run.subtitle, state.as_str(), answer].join(" ");
-        let text = text.to_lowercase();
+        let text = [
+            &run.id,
+            &run.title,
+            &run.subtitle,
+            &run.began_at,
+            state.as_str(),
+            answer,
+        ];
+        let text = text.join(" ").to_lowercase();
         let mut words = self.find.split_whitespace();
         words.all(|word| text.contains(&word.to_lowercase()))
     }
@@ -146,7 +148,8 @@ pub(crate) struct ListedRun {
 /// The answer of a report when its events had this many bytes.
 #[derive(Debug, Clone)]
 struct KnownAnswer {
-    events_bytes: u64,
+    /// None where the run went on.
+    events_bytes: Option<u64>,
     answer: Option<AnswerFacts>,
 }
 
@@ -282,7 +285,7 @@ impl RunStore {
         let bytes = plimsoll_archive::events_bytes(&folder);
         let known = locked(&self.answers).get(id).cloned();
         // The answer of a run that goes on is as old as the last look at it.
-        let is_fresh = |known: &KnownAnswer| known.events_bytes == bytes || is_running;
+        let is_fresh = |known: &KnownAnswer| known.events_bytes == Some(bytes) || is_running;
         let known = known.filter(is_fresh);
         let is_complete = !is_running && plimsoll_archive::has_completed(&folder, manifest.format);
         Ok(ListedRun {
@@ -320,7 +323,12 @@ impl RunStore {
     }
 
     /// Keeps what a report says, for lists.
-    pub(crate) fn remember(&self, run: &SeenRun, events_bytes: u64, answer: Option<AnswerFacts>) {
+    pub(crate) fn remember(
+        &self,
+        run: &SeenRun,
+        events_bytes: Option<u64>,
+        answer: Option<AnswerFacts>,
+    ) {
         let known = KnownAnswer {
             events_bytes,
             answer,
@@ -328,8 +336,12 @@ impl RunStore {
         locked(&self.answers).insert(run.id().to_owned(), known);
     }
 
-    pub(crate) fn events_bytes(&self, run: &SeenRun) -> u64 {
-        plimsoll_archive::events_bytes(&self.folder.join(run.id()))
+    /// None while the run goes on: its last event is written before it ends, and what is drawn between
+    /// both is interim.
+    pub(crate) fn events_bytes(&self, run: &SeenRun) -> Option<u64> {
+        let folder = self.folder.join(run.id());
+        let goes_on = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
+        (!goes_on).then(|| plimsoll_archive::events_bytes(&folder))
     }
 
     /// The campaign that a run carries out; `None` of older versions.
@@ -473,6 +485,10 @@ fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
     manifest.blocks = manifest.blocks.min(1);
     let format = manifest.format;
     let (began_at, command) = (manifest.began_at.clone(), command_line(&manifest.command));
+    // That of the report has the time, too, which stands beside it here.
+    let labels = manifest.entries.iter().map(|entry| entry.label.as_str());
+    let labels = labels.collect::<Vec<_>>().join(", ");
+    let subtitle = format!("{labels} · {}", manifest.machine.host);
     let report = plimsoll_report::build(&RunFolderContents {
         manifest,
         trials: Vec::new(),
@@ -485,7 +501,7 @@ fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
     KnownManifest {
         format,
         title: report.title,
-        subtitle: report.subtitle,
+        subtitle,
         began_at,
         command,
     }

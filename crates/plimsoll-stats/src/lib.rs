@@ -31,6 +31,7 @@ pub mod power;
 pub mod scatter;
 pub mod screening;
 pub mod secondary;
+pub mod slo;
 pub mod steady;
 pub mod stopping;
 pub mod student;

@@ -3,7 +3,6 @@
 
 export interface AnswerFacts {
   detail: string;
-  mark: string;
   text: string;
   tone: string;
 }
@@ -84,6 +83,7 @@ export interface RunListFacts {
 
 export interface RunProgressFacts {
   began_at: string;
+  blocks_planned: number | null;
   ends_in_s: number | null;
   now: TrialNow | null;
   trials_done: number;

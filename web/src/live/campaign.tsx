@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { api, type CampaignValue, type Catalogue, type RunRequest, type ServerError } from "./api";
 import { campaignOf, fileOf, put, type RunKind } from "./campaign-file";
 import { useLoaded } from "./connection";
+import { howLong } from "./how-long";
 import { ActionButton, Choice, Field, Page, TextBox, Waiting } from "./parts";
 import { go } from "./router";
 import { SettingFields, type Settings } from "./settings";
@@ -22,7 +23,9 @@ interface CampaignOption {
   name: string;
   label: string;
   help: string;
+  example: string;
   kinds: readonly RunKind[];
+  required?: boolean;
   /** Its key in the campaign: tables before the dot. */
   key: string;
   /** Of the text that was typed. */
@@ -42,15 +45,17 @@ const share = (text: string): CampaignValue => {
 const BUDGET = "budget";
 const ALL: readonly RunKind[] = ["compare", "run", "loadline", "failover"];
 const OPTIONS: readonly CampaignOption[] = [
-  { name: "length", key: "trial.for", value: word, label: "Length of a trial", help: "30s, 2m", kinds: ALL },
-  { name: "blocks", key: "blocks", value: number, label: "Blocks", help: "Rounds in which every system has its turn", kinds: ["compare"] },
-  { name: "budget", key: BUDGET, value: word, label: "Time for all of it", help: "1h: as much as fits", kinds: ALL },
-  { name: "effect", key: "design.effect", value: share, label: "Difference worth finding", help: "5%: plans length and number of trials", kinds: ["compare"] },
-  { name: "slo", key: "load_line.limits", value: words, label: "Limits", help: "p99 < 20ms, errors < 0.1%", kinds: ["loadline"] },
-  { name: "under", key: "under", value: words, label: "Conditions", help: "healthy, degraded", kinds: ["compare", "loadline"] },
-  { name: "fault", key: "faults.inject", value: words, label: "Fault", help: "What is done to the stack", kinds: ["failover"] },
-  { name: "repeat", key: "blocks", value: number, label: "Times", help: "How often it is done", kinds: ["failover"] },
-  { name: "seed", key: "seed", value: number, label: "Seed", help: "Makes orders and data repeatable", kinds: ALL },
+  { name: "length", key: "trial.for", value: word, label: "Length of a trial", help: "Empty: 10s", example: "30s", kinds: ["compare", "run"] },
+  { name: "length", key: "trial.for", value: word, label: "How long a load must be held", help: "Empty: 10m", example: "2m", kinds: ["loadline"] },
+  { name: "length", key: "trial.for", value: word, label: "Length of a trial", help: "Empty: 22s longer than the fault lasts", example: "1m", kinds: ["failover"] },
+  { name: "blocks", key: "blocks", value: number, label: "Blocks", help: "Rounds in which every system has its turn. Empty: 5", example: "10", kinds: ["compare"] },
+  { name: "budget", key: BUDGET, value: word, label: "Time for all of it", help: "No trial begins later", example: "1h", kinds: ALL },
+  { name: "effect", key: "design.effect", value: share, label: "Difference worth finding", help: "Plans length and number of trials", example: "5%", kinds: ["compare"] },
+  { name: "slo", key: "load_line.limits", value: words, label: "Limits", help: "A load is carried within all of them", example: "p99 < 20ms, errors < 0.1%", kinds: ["loadline"], required: true },
+  { name: "under", key: "under", value: words, label: "Conditions", help: "Of stacks, each in trials of its own", example: "healthy, degraded", kinds: ["compare", "loadline"] },
+  { name: "fault", key: "faults.inject", value: words, label: "Fault", help: "What is done to the stack. Empty: kill", example: "pause", kinds: ["failover"] },
+  { name: "repeat", key: "blocks", value: number, label: "Times", help: "How often it is done. Empty: 10", example: "20", kinds: ["failover"] },
+  { name: "seed", key: "seed", value: number, label: "Seed", help: "Makes orders and data repeatable", example: "7", kinds: ALL },
 ];
 
 interface ChosenWorkload {
@@ -64,6 +69,12 @@ interface CampaignDraft {
   workloads: ChosenWorkload[];
   options: Record<string, string>;
 }
+
+/** An example in an empty field, told apart from what is so by default. */
+const such = (example: string): string => `such as ${example}`;
+/** Targets that every server takes. */
+const TARGETS = ["sim(flash)", "sim(disk)", "null"] as const;
+const STACK = "raid1";
 
 const EMPTY: CampaignDraft = {
   kind: "compare",
@@ -110,6 +121,7 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
       <h2>The campaign</h2>
       <p class="note">The same as a file, for plimsoll run FILE.toml.</p>
       <TextBox label="Campaign" text={fileOf(request.campaign)} />
+      <p class="note">{howLong(request)}</p>
       <div class="bar">
         <ActionButton label="Start" kind="main" action={start} />
       </div>
@@ -129,29 +141,38 @@ interface PartProps {
 
 function Targets(props: PartProps): JSX.Element {
   const { draft, change } = props;
-  const offered = [...props.catalogue.targets, ...props.catalogue.stacks.map((stack) => stack.name)];
+  const stacks = props.catalogue.stacks.map((stack) => stack.name);
+  const isFailover = draft.kind === "failover";
+  const offered = isFailover ? stacks : [...props.catalogue.targets, ...stacks];
   const set = (i: number, value: string): void => change((draft) => ({ targets: draft.targets.with(i, value) }));
   return (
     <fieldset>
-      <legend>Targets</legend>
-      <p class="note">Directories, devices, exports, stacks by name, or simulated devices such as sim(ssd).</p>
-      {draft.targets.map((target, i) => (
+      <legend>{isFailover ? "Stack" : "Targets"}</legend>
+      <p class="note">
+        {isFailover
+          ? "A stack by name: faults need servers that plimsoll manages."
+          : "Directories, devices, exports, stacks by name, or simulated devices such as sim(flash)."}
+      </p>
+      {targetsOf(draft).map((target, i) => (
         <div class="row" key={i}>
           <Field
-            label={i === 0 && draft.kind === "compare" ? "Base" : `Target ${i + 1}`}
+            label={isFailover ? "Name of the stack" : i === 0 && draft.kind === "compare" ? "Base" : `Target ${i + 1}`}
             value={target}
+            placeholder={such(isFailover ? STACK : (TARGETS[i] ?? "null"))}
             set={(value) => set(i, value)}
             list={offered}
             error={props.wrong(`target[${given(draft.targets.slice(0, i)).length}]`)}
           />
-          {draft.targets.length > 1 && (
+          {!isFailover && draft.targets.length > 1 && (
             <Remove label={`Remove target ${i + 1}`} act={() => change((draft) => ({ targets: draft.targets.toSpliced(i, 1) }))} />
           )}
         </div>
       ))}
-      <button type="button" class="plain" onClick={() => change((draft) => ({ targets: [...draft.targets, ""] }))}>
-        Add a target
-      </button>
+      {!isFailover && (
+        <button type="button" class="plain" onClick={() => change((draft) => ({ targets: [...draft.targets, ""] }))}>
+          Add a target
+        </button>
+      )}
     </fieldset>
   );
 }
@@ -176,6 +197,7 @@ function Workloads(props: PartProps): JSX.Element {
               <Field
                 label={`Workload ${i + 1}`}
                 value={workload.name}
+                placeholder={such("randread")}
                 set={(name) => set(i, { name, settings: {} })}
                 list={known.map((one) => one.name)}
                 help={found?.text ?? ""}
@@ -222,6 +244,8 @@ function Options(props: PartProps): JSX.Element {
             key={option.name}
             label={option.label}
             help={option.help}
+            placeholder={such(option.example)}
+            required={option.required ?? false}
             value={draft.options[option.name] ?? ""}
             set={(value) => change((draft) => ({ options: { ...draft.options, [option.name]: value } }))}
             error={props.wrong(option.key)}
@@ -248,10 +272,15 @@ function requestOf(draft: CampaignDraft): RunRequest {
     if (text && option.key !== BUDGET) put(campaign, option.key, option.value(text));
   }
   const workloads = draft.workloads.filter((workload) => workload.name.trim());
-  campaign.target = given(draft.targets).map((target) => ({ target }));
+  campaign.target = given(targetsOf(draft)).map((target) => ({ target }));
   campaign.workload = workloads.map(({ name, settings }) => ({ workload: workloadWith(name.trim(), settings) }));
   const budget = draft.options[BUDGET]?.trim();
   return budget ? { campaign, budget } : { campaign };
+}
+
+/** Of a failover there is one. */
+function targetsOf(draft: CampaignDraft): string[] {
+  return draft.kind === "failover" ? draft.targets.slice(0, 1) : draft.targets;
 }
 
 function given(texts: readonly string[]): string[] {

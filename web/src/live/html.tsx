@@ -14,7 +14,7 @@ export function DrawnParts(props: { parts: readonly DrawnPart[] }): JSX.Element 
   const box = useRef<HTMLDivElement>(null);
   const drawn = useRef(new Map<string, { html: string; element: HTMLElement }>());
   useLayoutEffect(() => {
-    if (box.current) keepingPlace(box.current, () => draw(box.current as HTMLElement, drawn.current, props.parts));
+    if (box.current) keepingPlace(() => draw(box.current as HTMLElement, drawn.current, props.parts));
   }, [props.parts]);
   return <div ref={box} class="drawn" />;
 }
@@ -42,9 +42,10 @@ function draw(box: HTMLElement, drawn: Drawn, parts: readonly DrawnPart[]): void
 }
 
 /** The element at the top of the window stays there, whatever grows above it. */
-function keepingPlace(box: HTMLElement, change: () => void): void {
+function keepingPlace(change: () => void): void {
+  // Of all parts of the page: what changes may be above them.
   const top = (): Element | undefined =>
-    Array.from(box.children).find((child) => child.getBoundingClientRect().bottom > 0);
+    Array.from(document.querySelectorAll(".drawn > *")).find((part) => part.getBoundingClientRect().bottom > 0);
   const first = top();
   const before = first?.getBoundingClientRect().top ?? 0;
   change();

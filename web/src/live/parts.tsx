@@ -128,12 +128,16 @@ export function Field(props: {
   error?: string | undefined;
   list?: readonly string[];
   placeholder?: string;
+  required?: boolean;
 }): JSX.Element {
   const id = useId();
   const described = [props.help ? `${id}-help` : "", props.error ? `${id}-error` : ""].join(" ").trim();
   return (
     <div class="field">
-      <label for={id}>{props.label}</label>
+      <label for={id}>
+        {props.label}
+        {props.required && " (required)"}
+      </label>
       <input
         id={id}
         type="text"
@@ -141,6 +145,7 @@ export function Field(props: {
         spellcheck={false}
         value={props.value}
         placeholder={props.placeholder ?? ""}
+        required={props.required ?? false}
         {...(props.list ? { list: `${id}-list` } : {})}
         {...(described ? { "aria-describedby": described } : {})}
         aria-invalid={props.error !== undefined}

@@ -7,7 +7,7 @@ import { listen, useLoaded } from "./connection";
 import { DrawnParts } from "./html";
 import { ActionButton, CommandBox, Page, StateChip, Waiting } from "./parts";
 import { go, href } from "./router";
-import { Timeline } from "./timeline";
+import { Latest, Timeline } from "./timeline";
 import { span, when } from "./words";
 
 /** How often the run itself is asked for: its streams tell sooner, while they are there. */
@@ -72,8 +72,9 @@ function Shown(props: { run: RunDetail; reload: () => void }): JSX.Element {
   return (
     <Page title={run.title} lead={run.subtitle}>
       <Progress run={run} progress={progress} reload={reload} />
+      {run.state === "running" && <Latest seconds={[...live.seconds.values()]} />}
       <Sections id={run.id} trials={trials} state={run.state} />
-      <Timeline run={run} seconds={run.state === "running" ? [...live.seconds.values()] : []} revision={revision} />
+      <Timeline run={run} revision={revision} />
       <Notes notes={live.notes} />
       <section id="command">
         <h2>Which command made it?</h2>
@@ -99,10 +100,11 @@ function Progress(props: { run: RunDetail; progress: RunProgress; reload: () => 
   const planned = progress.trials_planned;
   const now = progress.now;
   const texts = [
+    run.state === "running" && progress.ends_in_s !== null ? `ends in about ${span(progress.ends_in_s)}` : "",
     planned === null ? `${done} trials` : `${done} of ${planned} trials`,
     `began ${when(run.began_at)}`,
-    run.state === "running" && progress.ends_in_s !== null ? `ends in about ${span(progress.ends_in_s)}` : "",
   ];
+  const block = now && progress.blocks_planned !== null ? `block ${now.block + 1} of ${progress.blocks_planned} · ` : "";
   return (
     <div class="status">
       <p>
@@ -113,7 +115,8 @@ function Progress(props: { run: RunDetail; progress: RunProgress; reload: () => 
       )}
       {run.state === "running" && now && (
         <p class="muted">
-          Now: block {now.block}, {now.arm}, {now.workload}, {now.phase}
+          Now: {block}
+          {now.workload} on {now.arm} · {now.phase}
         </p>
       )}
       <div class="bar">
@@ -151,13 +154,11 @@ function Sections(props: { id: string; trials: number; state: string }): JSX.Ele
   const kept = useRef(value);
   if (value !== undefined) kept.current = value;
   const shown = kept.current;
-  const parts = useMemo(
-    () => (shown ? [{ id: "answer", html: shown.answer }, ...shown.sections] : []),
-    [shown],
-  );
+  const answer = useMemo(() => (shown ? [{ id: "answer", html: shown.answer }] : []), [shown]);
   if (shown === undefined) return <Waiting error={error} />;
   return (
     <>
+      <DrawnParts parts={answer} />
       <nav aria-label="Sections of the report">
         {shown.sections.map((section) => (
           <>
@@ -167,7 +168,7 @@ function Sections(props: { id: string; trials: number; state: string }): JSX.Ele
           </>
         ))}
       </nav>
-      <DrawnParts parts={parts} />
+      <DrawnParts parts={shown.sections} />
     </>
   );
 }

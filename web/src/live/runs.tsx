@@ -84,7 +84,7 @@ function RunTable(props: {
 }): JSX.Element {
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Runs">
-      <table class="list">
+      <table class="list runs">
         <thead>
           <tr>
             <th scope="col">
@@ -114,13 +114,7 @@ function RunTable(props: {
               <td>
                 <StateChip state={run.state} />
               </td>
-              <td>
-                {run.answer && (
-                  <>
-                    <span class={run.answer.tone}>{run.answer.mark}</span> {run.answer.text}
-                  </>
-                )}
-              </td>
+              <td>{run.answer && <p class={`told ${run.answer.tone}`}>{run.answer.text}</p>}</td>
               <td class="n">{when(run.began_at)}</td>
             </tr>
           ))}

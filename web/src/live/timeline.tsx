@@ -19,7 +19,7 @@ export function colourOf(arm: RunArm, index: number): string {
   return `--c${number % 8}`;
 }
 
-export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision: number }): JSX.Element {
+export function Timeline(props: { run: RunDetail; revision: number }): JSX.Element {
   const { run } = props;
   const [metric, setMetric] = useState<SeriesMetric>("iops");
   const [workload, setWorkload] = useState(run.workloads[0] ?? "");
@@ -89,7 +89,6 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
       <div ref={box} class="chart" tabIndex={0} role="group" aria-label={`${label}. ${KEYS}`} />
       <p ref={readout} class="note readout" />
       <Legend run={run} off={off} flip={flip} />
-      <Latest run={run} seconds={props.seconds} />
       <p class="note">
         A line is the middle of what its seconds show, the band their lowest and highest. {KEYS} Drag moves; the wheel
         zooms a chart that was clicked.
@@ -165,7 +164,7 @@ function Legend(props: { run: RunDetail; off: string[]; flip: (arm: string) => v
 }
 
 /** The last second of each arm and workload. */
-function Latest(props: { run: RunDetail; seconds: RunSecond[] }): JSX.Element | null {
+export function Latest(props: { seconds: RunSecond[] }): JSX.Element | null {
   if (props.seconds.length === 0) return null;
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="The last second of each arm">

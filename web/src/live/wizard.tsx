@@ -125,7 +125,8 @@ function Step(props: StepProps): JSX.Element | null {
       return (
         <Field
           label="Size"
-          help="Of each disk, such as 2GiB. Empty: as the stack says."
+          help="Of each disk. Empty: as the stack says."
+          placeholder="such as 2GiB"
           value={draft.size}
           set={(size) => change({ size })}
         />

@@ -39,6 +39,17 @@ export function span(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 
+const UNITS_S: Record<string, number> = { us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, sec: 1, m: 60, min: 60, h: 3600, d: 86_400 };
+
+/** A length of time as it is typed: `90s`, `1h30m`; nothing where it is none. */
+export function secondsOf(text: string): number | undefined {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  const parts = [...text.matchAll(/([\d.]+)\s*([a-zµ]+)\s*/gy)];
+  if (parts.length === 0 || parts.map(([part]) => part).join("") !== text) return undefined;
+  const seconds = parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS_S[unit ?? ""] ?? NaN), 0);
+  return Number.isNaN(seconds) ? undefined : seconds;
+}
+
 export function figure(metric: SeriesMetric, value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   switch (metric) {

@@ -25,7 +25,7 @@ const run = (id, title, state) => ({
   began_at: at,
   state,
   command: "plimsoll compare raid1 nbd -w varmail",
-  answer: { mark: "better", tone: "good", text: "nbd carries 12 % more", detail: "9 to 15 %" },
+  answer: { tone: "good", text: "nbd carries 12 % more", detail: "9 to 15 %" },
 });
 const RUNS = [run("a", "raid1 and nbd", "running"), run("b", "raid1 and nbd", "complete"), run("c", NASTY, "stopped")];
 
@@ -60,7 +60,7 @@ export async function mock(rows = 600) {
   const listeners = new Set();
   const asked = [];
   let trials = 3;
-  const progress = () => ({ trials_done: trials, trials_planned: 8, began_at: at, ends_in_s: 95,
+  const progress = () => ({ trials_done: trials, trials_planned: 8, blocks_planned: 4, began_at: at, ends_in_s: 95,
     now: { block: 2, arm: "nbd", workload: "varmail", phase: "measuring" } });
   const answers = {
     "GET session": () => ({ csrf: "c" }),

@@ -154,7 +154,7 @@ impl FioJobWriter {
             });
         }
         if model.requests.is_some() {
-            self.lose("the requests: their order, places, reuse and instants; here each direction has its mean rate and mixes the two powers of two around its mean size, at places drawn anew (plimsoll export --to iolog keeps them)");
+            self.lose("the requests: their order, places, reuse and instants; here each direction has its mean rate and mixes the two powers of two around its mean size, at places drawn anew (plimsoll export --format iolog keeps them)");
             return self.wave(&groups, length, false);
         }
         self.lose(format!(
@@ -441,7 +441,7 @@ impl FioJobWriter {
                 Ok(())
             }
             BlockIoPacing::Open(ArrivalProcess::Trace(_)) => Err(refuse(
-                "a trace is written as a log, for read_iolog: use --to iolog",
+                "a trace is written as a log, for read_iolog: use --format iolog",
             )),
             BlockIoPacing::Open(
                 ArrivalProcess::Batch { .. }

@@ -313,6 +313,13 @@ impl CampaignSpec {
             None => (LENGTH_MIN, "at least 100 ms"),
         };
         found.value("trial.for", trial.length, |time| time.0 >= least, expected);
+        check_limits("trial.limits", &trial.limits, found);
+        if self.load_line.is_some() && !trial.limits.is_empty() {
+            found.other(
+                "trial.limits",
+                "a load line has limits of its own: load_line.limits",
+            );
+        }
         let is_size = |size: crate::written::WrittenSize| size.0 > 0;
         found.value(
             "trial.bytes",
@@ -334,12 +341,7 @@ impl CampaignSpec {
     }
 
     fn check_load_line(&self, line: &CampaignLoadLine, found: &mut CampaignProblems) {
-        for (at, limit) in line.limits.iter().enumerate() {
-            if let Err(expected) = limit.parse::<LoadLineSlo>() {
-                let sentence = format!("invalid value '{limit}': {expected}");
-                found.other(format!("load_line.limits[{at}]"), sentence);
-            }
-        }
+        check_limits("load_line.limits", &line.limits, found);
         let is_requirement = self.is_requirement();
         // Its load is that of the use.
         let is_other = |one: &CampaignWorkload| !line.requirement.0.contains(&one.workload);
@@ -415,7 +417,7 @@ impl CampaignSpec {
             );
             found.hint(Some("give a second target"));
         }
-        let mut texts = BTreeSet::new();
+        let (mut texts, mut names) = (BTreeSet::new(), BTreeSet::new());
         for (at, one) in self.target.iter().enumerate() {
             let key = format!("target[{at}]");
             check_settings(&key, &one.settings, found);
@@ -423,6 +425,18 @@ impl CampaignSpec {
                 let sentence =
                     "give the settings of a stack with layers in its text: 'raid1(level=5)+crypt'";
                 found.other(format!("{key}.settings"), sentence);
+            }
+            let name = one.name.as_deref();
+            let is_name = |name: &str| (1..=TEXT_MAX).contains(&name.len());
+            let expected = format!("a name of at most {TEXT_MAX} characters");
+            found.value(format!("{key}.name"), name, is_name, expected);
+            if name.is_some() && one.texts().len() > 1 {
+                let sentence =
+                    "a name is for one system, and the lists of its settings make several";
+                found.other(format!("{key}.name"), sentence);
+            }
+            if name.is_some_and(|name| !names.insert(name)) {
+                found.other(format!("{key}.name"), "another target has this name");
             }
             for text in one.texts() {
                 // The command line may name one twice: a system beside itself.
@@ -568,6 +582,16 @@ fn check_settings(
     {
         let key = format!("{entry}.settings.{name}");
         found.other(key, "expected a value, or a list of at least one");
+    }
+}
+
+/// Refuses what is no limit on response times or errors.
+fn check_limits(key: &str, limits: &[String], found: &mut CampaignProblems) {
+    for (at, limit) in limits.iter().enumerate() {
+        if let Err(expected) = limit.parse::<LoadLineSlo>() {
+            let sentence = format!("invalid value '{limit}': {expected}");
+            found.other(format!("{key}[{at}]"), sentence);
+        }
     }
 }
 

@@ -170,6 +170,9 @@ pub struct CampaignTrial {
     /// Whether each workload is also played with half and with double the client's processors.
     #[serde(skip_serializing_if = "is_no")]
     pub prove_client: bool,
+    /// Limits that each trial is held against, such as `p99 < 20ms`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
 }
 
 impl Default for CampaignTrial {
@@ -184,6 +187,7 @@ impl Default for CampaignTrial {
             verify_data: DataCheck::Off,
             record: true,
             prove_client: false,
+            limits: Vec::new(),
         }
     }
 }
@@ -514,6 +518,9 @@ fn width() -> f64 {
 pub struct CampaignTarget {
     /// As on the command line.
     pub target: String,
+    /// Name in reports, where it is not to be the last part of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Settings of a stack or a simulated device; of a list of values each is a system of its own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, CampaignParameter>,
@@ -524,6 +531,7 @@ impl From<&String> for CampaignTarget {
     fn from(words: &String) -> CampaignTarget {
         CampaignTarget {
             target: words.clone(),
+            name: None,
             settings: BTreeMap::new(),
         }
     }

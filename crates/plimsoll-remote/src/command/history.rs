@@ -5,7 +5,7 @@ use super::DatabaseArgs;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// List the runs of a team's history and the changes of its series, and export it whole.
+/// List the runs of a team, and the changes of its series.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll history list --database sqlite:team.db
@@ -34,12 +34,12 @@ pub struct HistoryListArgs {
     pub json: bool,
 }
 
-/// List the changes of all series that nobody acknowledged and that are not muted.
+/// List unacknowledged changes of all series that are not muted.
 ///
-/// All runs count, whoever sees them on the page. Exit code 10 when there is such a change.
+/// Runs of all users count, whether or not they are shared. Exit code 10 if there is such a change.
 #[derive(Debug, clap::Args)]
 pub struct HistoryChangesArgs {
-    /// Those that were acknowledged, too, and those of muted series.
+    /// Include acknowledged changes, and changes of muted series.
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -49,18 +49,20 @@ pub struct HistoryChangesArgs {
     pub json: bool,
 }
 
-/// Export every fact: a row for each trial and figure, with its ratio to the reference in the same block.
+/// Export every fact: one row per trial and figure.
+///
+/// Each row has its ratio to the reference in the same block.
 #[derive(Debug, clap::Args)]
 pub struct HistoryExportArgs {
-    /// Write a Parquet file, for DuckDB, pandas and their like.
+    /// Write a Parquet file, for example for DuckDB or pandas.
     #[arg(long, value_name = "FILE", required_unless_present = "lines")]
     pub parquet: Option<PathBuf>,
-    /// Write a line of JSON for each fact.
+    /// Write one line of JSON per fact.
     #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     pub lines: Option<PathBuf>,
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Overwrite the file.
+    /// Overwrite existing files.
     #[arg(long)]
     pub force: bool,
     /// Print the number of rows as JSON.

@@ -18,11 +18,12 @@ pub use team::{
 /// The database of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DatabaseArgs {
-    /// The team's database: postgres://USER@HOST/DATABASE, or sqlite:FILE (default: PLIMSOLL_DATABASE).
+    /// Database of the team (default: value of PLIMSOLL_DATABASE).
     ///
-    /// A password is never given here, where every user of the machine sees it, but in PLIMSOLL_DATABASE or
-    /// in a password file (PGPASSFILE). With ?sslmode=verify-full the connection is encrypted and the
-    /// server's certificate checked.
+    /// ADDRESS is postgres://USER@HOST/DATABASE or sqlite:FILE. Passwords are not accepted here,
+    /// because every user of the machine can read the command line. Put the password into
+    /// PLIMSOLL_DATABASE or a password file (PGPASSFILE). With ?sslmode=verify-full the connection
+    /// is encrypted and the server's certificate checked.
     #[arg(long, value_name = "ADDRESS")]
     pub database: Option<String>,
 }

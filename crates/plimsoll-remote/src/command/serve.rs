@@ -6,15 +6,16 @@ use plimsoll_core::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Serve a page that shows runs while they go on, compares old ones, and starts new ones.
+/// Serve a page that shows, compares and starts runs.
 ///
-/// The address that is printed holds a token; who has it may do with the page what you may do with this
-/// program. Without --target and --inventory the page can measure simulated devices and stacks of this
-/// machine only. Ctrl-C stops the runs that were started here, as it would on a terminal, and ends the
-/// server; stacks stay up.
+/// The printed address contains a token. On the page, the holder of the token may do everything
+/// that you may do with this program. Without --target and --inventory the page can measure only
+/// simulated devices and stacks of this machine. Ctrl-C stops the runs that the page started, as on
+/// a terminal, and ends the server. Stacks stay up.
 ///
-/// With --database it is a team's server: users push runs into DIR with tokens of their own, each sees the
-/// runs that are his or shared, and the page shows how ratios to a reference change from run to run.
+/// With --database the command is a team's server: users push runs into DIR with their own tokens,
+/// each user sees own and shared runs, and the page shows how ratios to a reference change from run
+/// to run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll serve
@@ -23,15 +24,16 @@ use std::path::PathBuf;
   plimsoll serve store --database postgres://plimsoll@db/plimsoll --origin https://lab.example
   ssh -L 7433:127.0.0.1:7433 lab plimsoll serve")]
 pub struct ServeArgs {
-    /// Directory of run folders; new runs are recorded there.
+    /// Directory of run folders, also for new runs.
     #[arg(default_value = "plimsoll-results", value_name = "DIR")]
     pub folder: PathBuf,
-    /// Listen on ADDRESS. Port 0 takes a free one, which is printed.
+    /// Address and port to listen on.
     ///
-    /// An address that other machines reach needs --tls-cert and --tls-key.
+    /// Port 0 selects a free port, which is printed. An address that other machines reach requires
+    /// --tls-cert and --tls-key.
     #[arg(long, default_value = "127.0.0.1:7433", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Certificate chain (PEM), for encrypted connections.
+    /// Certificate chain (PEM) for encrypted connections.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate (PEM).
@@ -39,10 +41,10 @@ pub struct ServeArgs {
     pub tls_key: Option<PathBuf>,
     /// Read the token from FILE instead of drawing a new one.
     ///
-    /// FILE holds one line of at least 32 characters and must be yours alone (mode 0600).
+    /// FILE holds one line of at least 32 characters, and must be yours alone (mode 0600).
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Answer under this address, too, such as that of a proxy. May be repeated.
+    /// Additional address of the page, such as that of a proxy. May be repeated.
     #[arg(long = "origin", value_name = "https://HOST[:PORT]")]
     pub origins: Vec<String>,
     /// Let the page use the machines of this inventory file. May be repeated.
@@ -56,13 +58,13 @@ pub struct ServeArgs {
     pub trust: Vec<PathBuf>,
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// With a database: largest file that may be pushed.
+    /// With --database: maximum size of a pushed file.
     #[arg(long, default_value = "256MiB", value_parser = units::parse_size, value_name = "SIZE")]
     pub push_file_limit: u64,
-    /// With a database: largest run that may be pushed.
+    /// With --database: maximum size of a pushed run.
     #[arg(long, default_value = "1GiB", value_parser = units::parse_size, value_name = "SIZE")]
     pub push_run_limit: u64,
-    /// With a database: most that one user may push in all.
+    /// With --database: maximum total size of the runs that a user pushes.
     #[arg(long, default_value = "100GiB", value_parser = units::parse_size, value_name = "SIZE")]
     pub push_user_limit: u64,
 }

@@ -4,10 +4,10 @@
 use super::DatabaseArgs;
 use clap::Subcommand;
 
-/// Manage the users and tokens of a team's server, and read its audit trail.
+/// Manage the users, tokens and audit trail of a team's server.
 ///
-/// The commands work on the database, whether or not the server is up. Who can open the database can do all
-/// of it.
+/// The commands work on the database, whether or not the server is up. Access to the database
+/// permits all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll team user add ada --database sqlite:team.db
@@ -26,7 +26,7 @@ pub enum TeamCommand {
     Audit(TeamAuditArgs),
 }
 
-/// Add users, and list them.
+/// Add and list users.
 #[derive(Debug, clap::Args)]
 pub struct TeamUserArgs {
     #[command(subcommand)]
@@ -42,7 +42,7 @@ pub enum TeamUserCommand {
 /// Add a user.
 #[derive(Debug, clap::Args)]
 pub struct TeamUserAddArgs {
-    /// Name: up to 64 letters, digits and ._-@.
+    /// Name of the user: up to 64 letters, digits and ._-@.
     pub name: String,
     #[command(flatten)]
     pub database: DatabaseArgs,
@@ -51,7 +51,7 @@ pub struct TeamUserAddArgs {
     pub json: bool,
 }
 
-/// List them.
+/// List all entries.
 #[derive(Debug, clap::Args)]
 pub struct TeamListArgs {
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub struct TeamListArgs {
     pub json: bool,
 }
 
-/// Add tokens, list them, and revoke them.
+/// Add, list and revoke tokens.
 #[derive(Debug, clap::Args)]
 pub struct TeamTokenArgs {
     #[command(subcommand)]
@@ -75,34 +75,35 @@ pub enum TeamTokenCommand {
     Revoke(TeamTokenRevokeArgs),
 }
 
-/// Draw a token for a user, and print it once.
+/// Create a token for a user, and print it once.
 ///
-/// The database keeps a digest of it. Scopes: `read` looks at runs and series, `push` pushes runs, `run`
-/// starts and stops runs on the server and marks changes, `admin` sees the runs of everybody.
+/// The database keeps only a digest of the token. Scopes: `read` shows runs and series; `push`
+/// pushes runs; `run` starts and stops runs on the server and marks changes; `admin` shows the runs
+/// of all users.
 #[derive(Debug, clap::Args)]
 pub struct TeamTokenAddArgs {
-    /// Whose it is.
+    /// User who gets the token.
     pub user: String,
-    /// Scopes that it grants: a list of read, push, run and admin.
+    /// Scopes of the token, separated by commas: read, push, run and admin.
     #[arg(long = "scope", default_value = "read", value_name = "LIST")]
     pub scopes: String,
-    /// A word about it, shown in lists.
+    /// Note that lists show beside the token.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub note: String,
-    /// It ends after so many days (default: never).
+    /// Number of days until the token expires (default: never).
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
     pub days: Option<u16>,
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Print token and number as JSON.
+    /// Print the token and its number as JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Revoke a token: it opens nothing any more, and neither do sessions that were begun with it.
+/// Revoke a token, and end the sessions that it began.
 #[derive(Debug, clap::Args)]
 pub struct TeamTokenRevokeArgs {
-    /// Its number, as plimsoll team token list shows it.
+    /// Number of the token, as plimsoll team token list shows it.
     pub id: i64,
     #[command(flatten)]
     pub database: DatabaseArgs,
@@ -111,10 +112,12 @@ pub struct TeamTokenRevokeArgs {
     pub json: bool,
 }
 
-/// Print the audit trail, newest first: who did what, when, from where.
+/// Print the audit trail, newest entries first.
+///
+/// Each entry has user, action, time and address.
 #[derive(Debug, clap::Args)]
 pub struct TeamAuditArgs {
-    /// At most so many entries.
+    /// Maximum number of entries.
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub last: u32,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use plimsoll_stats::load_line::LoadLineReach;
 use super::view::{ResultsView, ops_per_s};
 use super::{
     doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, overload, requirement,
-    series, surroundings, uses, verdicts, winner, workload,
+    series, slo, surroundings, uses, verdicts, winner, workload,
 };
 use crate::model::{ReportAnswer, ReportDoubt, ReportFigure, ReportFinding, ReportSeverity};
 use crate::words;
@@ -24,6 +24,8 @@ const NAMED_MAX: usize = 3;
 const BLIND: f64 = 0.25;
 /// Where nothing was measured.
 const NO_TRIAL: &str = "No trial was completed, so there is no answer.";
+/// Where that is still to come.
+const NO_TRIAL_YET: &str = "No trial has ended yet.";
 /// Prefix of the targets of simulated devices.
 const SIMULATED: &str = "sim";
 
@@ -41,15 +43,23 @@ pub(super) fn answer(view: &ResultsView<'_>) -> ReportAnswer {
 
 fn sentence(view: &ResultsView<'_>) -> (ReportSeverity, String) {
     if view.results.trials.is_empty() {
-        return (ReportSeverity::Care, NO_TRIAL.into());
+        return match view.goes_on {
+            true => (ReportSeverity::Plain, NO_TRIAL_YET.into()),
+            false => (ReportSeverity::Care, NO_TRIAL.into()),
+        };
     }
     let told = uses::answer(view)
         .or_else(|| requirement::answer(view))
         .or_else(|| load_line::answer(view))
         .or_else(|| faults::answer(view))
         .or_else(|| ladder::answer(view))
-        .or_else(|| winner::answer(view));
-    told.unwrap_or_else(|| measured(view))
+        .or_else(|| winner::answer(view))
+        .or_else(|| slo::answer(view));
+    let (tone, text) = told.unwrap_or_else(|| measured(view));
+    match view.goes_on {
+        true => (tone, format!("So far: {text}")),
+        false => (tone, text),
+    }
 }
 
 /// Noise that decided instead of the systems, so that the question is not answered.
@@ -274,10 +284,11 @@ fn heaviest(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
 }
 
 /// How heavy the doubts of a mark are, and the section that says more of them.
-const MARKS: [(&str, &str); 7] = [
+const MARKS: [(&str, &str); 8] = [
     ("bad data", "integrity"),
     ("noisy machine", "limits"),
     ("incomplete", "incomplete"),
+    (doubts::INTERIM, "findings"),
     ("check the target", "systems"),
     ("not this load", "load-fidelity"),
     ("check the load", "load-fidelity"),

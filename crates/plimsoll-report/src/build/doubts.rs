@@ -27,11 +27,20 @@ const PROGRAM: &str = "the original program";
 const FINDINGS_SHOWN: usize = 5;
 /// Doubts of one kind that are told, and workloads that are named in one.
 const JOINED_MAX: usize = 3;
+/// Mark of the doubt that a run goes on.
+pub(super) const INTERIM: &str = "interim";
 
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
-    if !view.results.complete {
+    if view.goes_on {
+        alarms.push(ReportFinding {
+            mark: INTERIM.into(),
+            tone: ReportSeverity::Care,
+            text: "The run goes on: its results are interim and no verdict".into(),
+            detail: "The rule that ends a run was fixed before its first block.".into(),
+        });
+    } else if !view.results.complete {
         let text = "The run is incomplete".into();
         let detail = "Only completed blocks are evaluated.";
         alarms.push(alarm("incomplete", text, detail));
@@ -253,6 +262,10 @@ fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
 
 /// Missing trials of a run that was stopped or killed.
 pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
+    // A run that goes on is not incomplete: the rest is still to come.
+    if view.goes_on {
+        return None;
+    }
     let results = view.results;
     let manifest = &results.manifest;
     let whole = results.trials.iter().filter(|t| !t.interrupted).count();

@@ -356,10 +356,10 @@ fn ended(line: &ArmLoadLine<'_>) -> String {
             words::percent_whole(line.goal.width)
         ),
         Some(LoadLineStop::NothingCarried) => {
-            format!("No smaller multiple was allowed (--from); {took}.")
+            format!("No smaller multiple was allowed (--min); {took}.")
         }
         Some(LoadLineStop::EverythingCarried) => {
-            format!("No larger multiple was allowed (--to); {took}.")
+            format!("No larger multiple was allowed (--max); {took}.")
         }
         None => format!("The search was not finished: {took}."),
     }

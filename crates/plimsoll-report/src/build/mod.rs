@@ -24,6 +24,7 @@ mod results_document;
 mod secondary;
 mod series;
 mod servers;
+mod slo;
 mod surroundings;
 mod uses;
 mod verdicts;
@@ -33,7 +34,7 @@ mod workload;
 
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::run_results::RunResultsDocument;
-use plimsoll_core::text::printable_json;
+use plimsoll_core::text::{enumerated, printable_json};
 
 use crate::model::{ReportDocument, ReportFinding, ReportSection};
 pub(crate) use verdicts::quantity_of;
@@ -43,37 +44,51 @@ use view::ResultsView;
 /// computed from the blocks that were finished.
 #[must_use]
 pub fn build(results: &RunFolderContents) -> ReportDocument {
-    let view = ResultsView::of(results);
+    report(&ResultsView::of(results))
+}
+
+/// The same of a run that goes on: its results are interim, nothing of it is missing, and nothing is to be
+/// done yet.
+#[must_use]
+pub fn build_interim(results: &RunFolderContents) -> ReportDocument {
+    report(&ResultsView {
+        goes_on: true,
+        ..ResultsView::of(results)
+    })
+}
+
+fn report(view: &ResultsView<'_>) -> ReportDocument {
     let mut sections: Vec<ReportSection> = Vec::new();
-    sections.extend(doubts::missing(&view));
-    sections.extend(uses::section(&view));
-    sections.extend(load_line::section(&view));
-    sections.extend(requirement::sections(&view));
-    sections.extend(ladder::section(&view));
-    sections.extend(verdicts::section(&view));
-    sections.extend(loops::section(&view));
-    sections.extend(secondary::section(&view));
+    sections.extend(doubts::missing(view));
+    sections.extend(uses::section(view));
+    sections.extend(load_line::section(view));
+    sections.extend(requirement::sections(view));
+    sections.extend(ladder::section(view));
+    sections.extend(verdicts::section(view));
+    sections.extend(slo::section(view));
+    sections.extend(loops::section(view));
+    sections.extend(secondary::section(view));
     for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
-        sections.push(workload::section(&view, entry));
+        sections.push(workload::section(view, entry));
     }
-    sections.extend(faults::sections(&view));
-    sections.extend(doubts::fidelity(&view));
-    sections.extend(limits::section(&view));
-    sections.extend(doubts::generator(&view));
-    sections.extend(nodes::section(&view));
-    sections.extend(servers::section(&view));
-    sections.extend(doubts::warnings(&view));
-    sections.extend(conditioning::section(&view));
-    sections.push(method::method(&view));
-    sections.push(method::arms(&view));
-    sections.push(method::machine(&view));
-    sections.extend(method::raw_data(&view));
-    let headline = headline(&view);
+    sections.extend(faults::sections(view));
+    sections.extend(doubts::fidelity(view));
+    sections.extend(limits::section(view));
+    sections.extend(doubts::generator(view));
+    sections.extend(nodes::section(view));
+    sections.extend(servers::section(view));
+    sections.extend(doubts::warnings(view));
+    sections.extend(conditioning::section(view));
+    sections.push(method::method(view));
+    sections.push(method::arms(view));
+    sections.push(method::machine(view));
+    sections.extend(method::raw_data(view));
+    let headline = headline(view);
     ReportDocument {
-        title: title(&view),
-        subtitle: subtitle(&view),
-        answer: answer::answer(&view),
-        data: results_document::in_page(results_document::document(&view, &headline)),
+        title: title(view),
+        subtitle: subtitle(view),
+        answer: answer::answer(view),
+        data: results_document::in_page(results_document::document(view, &headline)),
         headline,
         sections,
     }
@@ -116,13 +131,16 @@ pub(crate) fn exported(results: &RunFolderContents) -> String {
 fn title(view: &ResultsView<'_>) -> String {
     let systems = view.arms.iter().filter(|a| a.arm.control_of.is_none());
     let names: Vec<&str> = systems.map(|a| a.arm.name.as_str()).collect();
+    let is_search = view.load_entries().next().is_some();
     match names.as_slice() {
         [] => "No system".into(),
+        [one] if is_search => format!("How much load does {one} carry?"),
+        _ if is_search => format!("How much load do {} carry?", enumerated(&names)),
         [one] if view.is_comparison() => format!("{one} against itself"),
         [one] if view.entries().any(|e| e.workload.is_idle()) => format!("Faults of {one}"),
         [one] => (*one).into(),
-        [base, one] => format!("{one} against {base}"),
-        [base, most @ .., last] => format!("{} and {last} against {base}", most.join(", ")),
+        [base, one] => format!("Which is better: {base} or {one}?"),
+        [most @ .., last] => format!("Which is best: {} or {last}?", most.join(", ")),
     }
 }
 

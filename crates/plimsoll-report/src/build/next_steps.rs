@@ -22,7 +22,8 @@ const FAULTS: usize = 59;
 
 pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
     let mut steps = Vec::new();
-    if view.results.manifest.command.len() < 2 {
+    // A run that goes on is waited for.
+    if view.goes_on || view.results.manifest.command.len() < 2 {
         return steps;
     }
     if view.results.trials.is_empty() && view.results.complete {
@@ -102,12 +103,12 @@ fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     if ended(LoadLineStop::NothingCarried) == lines.len() && can_be_less {
         let from = format!("{}", first.goal.smallest / 10.0);
         let text = "Search below the smallest multiple that was allowed.";
-        return Some(step(text, again(view, &[("--from", &from)], &anew)));
+        return Some(step(text, again(view, &[("--min", &from)], &anew)));
     }
     if is_open(ended(LoadLineStop::EverythingCarried)) {
         let to = format!("{}", first.goal.largest * 10.0);
         let text = "Search beyond the largest multiple that was allowed.";
-        return Some(step(text, again(view, &[("--to", &to)], &anew)));
+        return Some(step(text, again(view, &[("--max", &to)], &anew)));
     }
     if ended(LoadLineStop::BudgetReached) > 0 && load_line::is_open(view) {
         let seconds: f64 = lines.iter().map(|line| line.result.seconds).sum();

@@ -31,6 +31,7 @@ pub(super) fn document(view: &ResultsView<'_>, headline: &[ReportFinding]) -> Ru
         secondary: view.secondary.clone(),
         loops: view.loops.clone(),
         load_lines: load_line::for_programs(view),
+        limits: view.slos.clone(),
         explanations: view.explanations.clone(),
         cliffs: view.cliffs.clone(),
         trials,

@@ -3,6 +3,7 @@
 
 use plimsoll_core::event::ArmEntry;
 use plimsoll_core::load_line::LoadLineRequirement;
+use plimsoll_core::text::enumerated;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 use plimsoll_stats::synced::{SyncFlush, SyncedWrites};
@@ -97,12 +98,8 @@ fn of_system(view: &ResultsView<'_>, arm: &ArmEntry) -> String {
                 (_, Some(room)) => format!("{} ({room}{})", need.name, std::mem::take(&mut unit)),
             })
             .collect();
-        if let Some((last, before)) = names.split_last() {
-            let all = match before.is_empty() {
-                true => last.clone(),
-                false => format!("{} and {last}", before.join(", ")),
-            };
-            clauses.push(format!("{verb} {all}"));
+        if !names.is_empty() {
+            clauses.push(format!("{verb} {}", enumerated(&names)));
         }
     }
     let synced = synced(view, arm)

@@ -10,6 +10,7 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::explanation::{ArmExplanations, ThroughputCliff};
 use plimsoll_core::histogram::Histogram;
+use plimsoll_core::load_line::SloResult;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
@@ -32,10 +33,14 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) steps: Vec<ArmComparison>,
     /// The load lines that were searched.
     pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
+    /// Limits that trials were held against.
+    pub(crate) slos: Vec<SloResult>,
     /// Possible limits of each arm under each workload.
     pub(crate) explanations: Vec<ArmExplanations>,
     /// Throughputs that fell within a trial and stayed there.
     pub(crate) cliffs: Vec<ThroughputCliff>,
+    /// Whether more results are still to come.
+    pub(crate) goes_on: bool,
 }
 
 /// An arm and how it is drawn.
@@ -82,8 +87,10 @@ impl<'a> ResultsView<'a> {
             secondary: compare_secondary(manifest, &results.trials),
             loops: compare_loops(manifest, &results.trials),
             load_lines: arm_load_lines(manifest, &results.trials),
+            slos: plimsoll_stats::slo::slo_results(manifest, &results.trials),
             explanations: plimsoll_stats::explain::explain(results),
             cliffs: plimsoll_stats::cliff::throughput_cliffs(results),
+            goes_on: false,
         }
     }
 

@@ -83,6 +83,7 @@ fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
     let clause = |name: &&str| {
         let won = where_best(name);
         match won.len() {
+            2 if total == 2 => format!("{name} is best on both workloads"),
             all if all == total => format!("{name} is best on all {total} workloads"),
             1..=NAMED_MAX => format!("{name} is best on {}", won.join(", ")),
             many => format!("{name} is best on {many} of {total} workloads"),
@@ -229,13 +230,10 @@ fn overlap(a: &ArmComparison, b: &ArmComparison) -> bool {
     }
 }
 
-/// `it has 3.12× the throughput of local (2.80 to 3.48)`.
+/// `3.12× the throughput of local (2.80 to 3.48)`.
 fn lead(row: &ArmComparison, best: &str) -> String {
     let text = words::lead_in_words(row).unwrap_or_default();
-    let text = match text.strip_prefix(&format!("{best} has ")) {
-        Some(rest) => format!("it has {rest}"),
-        None => text,
-    };
+    let text = text.strip_prefix(&format!("{best} has ")).unwrap_or(&text);
     format!("{text} ({})", words::lead_interval(row))
 }
 
@@ -248,11 +246,11 @@ fn ahead(row: &ArmComparison) -> String {
 fn behind(closest: &ArmComparison, rivals: usize) -> String {
     let (base, workload) = (&closest.base, words::workload(closest));
     let next = match rivals {
-        1 => String::new(),
-        _ => format!("the next is {}; ", closest.arm),
+        1 => "",
+        _ => ", the next best",
     };
     format!(
-        "{base} is best on {workload}: {next}{}",
+        "{base} is best on {workload}: {}{next}",
         lead(closest, base)
     )
 }

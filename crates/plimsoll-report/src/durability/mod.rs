@@ -9,6 +9,7 @@ use plimsoll_core::durability::{
     DeviceModel, DurabilityFlaw, DurabilityGain, DurabilityLosses, DurabilityResult, DurabilityRow,
 };
 use plimsoll_core::num::to_usize;
+use plimsoll_core::text::enumerated;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::events::bound_of_none;
 
@@ -109,11 +110,9 @@ fn names(rows: &[&DurabilityRow], result: &DurabilityResult) -> String {
         .iter()
         .filter_map(|label| label.strip_prefix(setting)?.strip_prefix('='))
         .collect();
-    match (values.len() == labels.len(), values.split_last()) {
-        (true, Some((last, before))) if !before.is_empty() => {
-            format!("{setting}={} and {last}", before.join(", "))
-        }
-        _ => labels.join(", "),
+    match values.len() == labels.len() && values.len() > 1 {
+        true => format!("{setting}={}", enumerated(&values)),
+        false => labels.join(", "),
     }
 }
 

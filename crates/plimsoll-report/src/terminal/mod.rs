@@ -12,7 +12,7 @@ use plimsoll_core::text::printable;
 
 use crate::model::{
     ReportAnswer, ReportChart, ReportDocument, ReportFigure, ReportFinding, ReportItem,
-    ReportSection, ReportSeverity,
+    ReportNextStep, ReportSection, ReportSeverity,
 };
 
 /// The report as text for a terminal of this width (40 at least), ended by a line feed. With
@@ -38,8 +38,43 @@ pub fn terminal(report: &ReportDocument, width: usize, color: bool, answer_only:
     for section in report.sections.iter().filter(wanted) {
         page.section(section);
     }
-    page.next(&report.answer);
+    page.next(&report.answer.next);
     page.out
+}
+
+/// Most lines of a screen, with one for the line behind it and one for the prompt.
+const SCREEN_LINES: usize = 22;
+
+/// The answer on one screen of a terminal of this width: the picture where it fits, and below it the
+/// sentence and the next step, where the reader looks.
+#[must_use]
+pub fn terminal_screen(report: &ReportDocument, width: usize, color: bool) -> String {
+    let text = |draws: bool, steps: usize| {
+        let mut page = Page {
+            out: String::new(),
+            width: width.max(40),
+            color,
+        };
+        let title = page.paint(ReportSeverity::Plain, true, &report.title);
+        page.line(&title);
+        let figure = report.answer.figure.as_ref().filter(|_| draws);
+        if let Some(figure) = figure {
+            page.line("");
+            page.figure(figure);
+        }
+        page.answer(&report.answer);
+        for doubt in &report.answer.doubts {
+            let text = format!("In doubt: {}", doubt.text);
+            page.wrapped(ReportSeverity::Care, "  ", &text);
+        }
+        page.next(&report.answer.next[..steps.min(report.answer.next.len())]);
+        page.out
+    };
+    let all = report.answer.next.len();
+    let forms = [(true, all), (true, 1), (false, 1)];
+    let mut forms = forms.map(|(draws, steps)| text(draws, steps)).into_iter();
+    let fits = |text: &String| text.lines().count() <= SCREEN_LINES;
+    forms.find(fits).unwrap_or_else(|| text(false, 0))
 }
 
 /// Text in the making.
@@ -169,12 +204,12 @@ impl Page {
     }
 
     /// Next steps, below everything else, where the reader ends.
-    fn next(&mut self, answer: &ReportAnswer) {
-        if answer.next.is_empty() {
+    fn next(&mut self, steps: &[ReportNextStep]) {
+        if steps.is_empty() {
             return;
         }
         self.line("");
-        for step in &answer.next {
+        for step in steps {
             self.wrapped(ReportSeverity::Plain, "", &format!("Next: {}", step.text));
             self.command(&step.command);
         }

@@ -218,7 +218,7 @@ fn a_line_that_nothing_kept_lies_below_and_on_a_busy_machine_it_is_no_answer() {
         answer.text
     );
     assert!(
-        answer.next[0].command.contains("--from"),
+        answer.next[0].command.contains("--min"),
         "{:?}",
         answer.next
     );
@@ -232,7 +232,7 @@ fn a_line_that_nothing_kept_lies_below_and_on_a_busy_machine_it_is_no_answer() {
     assert!(sure.starts_with("not at all"), "{sure}");
     assert_eq!(answer.next.len(), 1);
     assert!(
-        !answer.next[0].command.contains("--from"),
+        !answer.next[0].command.contains("--min"),
         "{:?}",
         answer.next
     );
@@ -281,7 +281,7 @@ fn systems_are_ranked_where_their_intervals_are_apart() {
     assert!(answer.text.contains("; a below 0.02"), "{}", answer.text);
     let commands = answer.next.iter().map(|step| step.command.clone());
     assert!(
-        commands.clone().all(|one| !one.contains("--from")),
+        commands.clone().all(|one| !one.contains("--min")),
         "{:?}",
         answer.next
     );
@@ -293,7 +293,11 @@ fn systems_are_ranked_where_their_intervals_are_apart() {
         answer.text
     );
     assert!(answer.text.contains("; b at least 50"), "{}", answer.text);
-    assert!(answer.next[0].command.contains("--to"), "{:?}", answer.next);
+    assert!(
+        answer.next[0].command.contains("--max"),
+        "{:?}",
+        answer.next
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use plimsoll_core::evidence::{CpuUse, LoadThreadUse, MachineUse};
 use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_report::{build, csv, html, terminal};
+use plimsoll_report::{build, build_interim, csv, html, terminal};
 
 const SMALL: Size = Size {
     arms: 2,
@@ -307,6 +307,29 @@ fn a_killed_run_says_so_and_shows_what_was_finished() {
         assert!(found.contains(&cut) && found.contains("Stopped by the user"));
         assert!(found.contains("Verdict by workload and system"));
     }
+}
+
+#[test]
+fn nothing_is_missing_of_a_run_that_goes_on() {
+    let mut results = results(SMALL);
+    results.complete = false;
+    results.comparisons.clear();
+    results.trials.pop().unwrap();
+    let report = build_interim(&results);
+    assert!(report.answer.text.starts_with("So far: "), "{report:?}");
+    assert!(report.answer.next.is_empty(), "{report:?}");
+    let doubts = report.answer.doubts.iter();
+    let mut doubts = doubts.map(|doubt| (doubt.text.as_str(), doubt.section.as_str()));
+    let interim = "The run goes on: its results are interim and no verdict";
+    assert!(doubts.any(|doubt| doubt == (interim, "findings")));
+    let page = assert_well_formed(&html(&report));
+    for ended in ["incomplete", "Aborted", "What to do next"] {
+        assert!(!page.contains(ended), "{ended}: {page}");
+    }
+    results.trials.clear();
+    let report = build_interim(&results);
+    assert_eq!(report.answer.text, "No trial has ended yet.");
+    assert_well_formed(&html(&report));
 }
 
 #[test]

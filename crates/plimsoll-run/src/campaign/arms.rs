@@ -68,6 +68,8 @@ impl<T> Arm<T> {
 pub struct ArmRequest<'a> {
     /// Their words.
     pub given: &'a [String],
+    /// Their names in reports; a short one of their words, where there is none.
+    pub names: &'a [Option<String>],
     /// The targets that these name.
     pub targets: &'a [Rc<dyn TargetKind>],
     /// Whether the base is entered a second time.
@@ -132,7 +134,10 @@ impl ArmRequest<'_> {
             let control_of = control_of.map(|base| base.name.clone());
             let wanted = match &control_of {
                 Some(base) => format!("{base} (A/A control)"),
-                None => short_name(given, self.given),
+                None => match self.names.get(at) {
+                    Some(Some(name)) => name.clone(),
+                    _ => short_name(given, self.given),
+                },
             };
             let taken: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
             arms.push(Arm {

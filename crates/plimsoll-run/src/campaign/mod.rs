@@ -58,7 +58,7 @@ pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::PILOT_LENGTH;
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{entries, entries_again, label_of, labels_of, other_client_cpus};
+pub use scale::{entries, entries_again, label_of, labels_of, length, other_client_cpus};
 pub use trial::usual_warmup;
 
 /// Options of all trials.

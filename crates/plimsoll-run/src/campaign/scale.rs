@@ -255,7 +255,8 @@ pub fn label_of(asked: &WorkloadRequest) -> String {
 }
 
 /// How long a trial of it lasts, at most.
-pub(super) fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
+#[must_use]
+pub fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
     let told = settings.length.or(asked.length);
     let faults = settings.inject.iter().map(super::failover::length_under);
     let usual = match settings.bytes {

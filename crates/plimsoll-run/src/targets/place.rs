@@ -195,12 +195,35 @@ fn absent(text: &str, near: &[String]) -> CliError {
             near.join(" or ")
         ));
     }
+    if let Some(hint) = meant(text) {
+        return failure.hint(hint);
+    }
     failure.hint(format!(
         "a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export \
          (nfs://host/export), an existing iSCSI or NBD target (iscsi://host/target/lun, nbd://host/export), \
          or one of the stacks: {}",
         stacks::names()
     ))
+}
+
+/// The likely meaning of a word in the place of a target.
+fn meant(text: &str) -> Option<String> {
+    if let Some((name, target)) = text.split_once('=')
+        && Path::new(target).exists()
+    {
+        return Some(format!(
+            "a name for reports is given with -n: {target} -n {name}"
+        ));
+    }
+    let word = text.split([',', ' ', '(', '@']).next().unwrap_or(text);
+    if plimsoll_classics::find(word).is_ok() {
+        return Some(format!(
+            "{word} is a workload: plimsoll run takes the workload first, then the target; other commands \
+             take it with -w"
+        ));
+    }
+    let names = stacks::ALL.iter().map(|stack| stack.name());
+    nearest(word, names).map(|stack| format!("did you mean the stack {stack}?"))
 }
 
 pub(super) fn refuse_existing(text: &str) -> CliError {

@@ -192,7 +192,13 @@ fn drawn(
     folder: &Path,
     page: impl FnOnce(&ReportDocument) -> (String, Vec<RunSectionFacts>),
 ) -> Result<DrawnReport, String> {
-    let report = plimsoll_report::build(&results(folder)?);
+    // Asked before it is read: what ends meanwhile is drawn as far as it was read.
+    let is_written = plimsoll_archive::is_being_written(folder).unwrap_or(false);
+    let results = results(folder)?;
+    let report = match is_written && !results.complete {
+        true => plimsoll_report::build_interim(&results),
+        false => plimsoll_report::build(&results),
+    };
     let (page, parts) = page(&report);
     Ok(DrawnReport {
         answer: AnswerFacts::of(&report),

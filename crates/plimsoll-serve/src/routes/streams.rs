@@ -185,7 +185,11 @@ async fn tell_run(run: Arc<OpenRun>, to: Sender<Bytes>, right: StreamRight) {
         for one in news {
             match &one {
                 RunNews::Progress => has_moved = true,
-                RunNews::Second(_) => text += &event("second", &one),
+                RunNews::Second(_) => {
+                    // The expected end comes nearer with each.
+                    has_moved = true;
+                    text += &event("second", &one);
+                }
                 RunNews::Trial { .. } => text += &event("trial", &one),
                 RunNews::Note { .. } => text += &event("note", &one),
             }

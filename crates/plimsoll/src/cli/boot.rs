@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Time between two looks at its console.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Make a machine's disks, or boot it.
+/// Make the disks of a virtual machine, or boot it (internal).
 #[derive(Debug, clap::Args)]
 pub(super) struct BootArgs {
     #[command(subcommand)]
@@ -33,9 +33,9 @@ pub(super) struct BootArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BootCommand {
-    /// Make its disks in a folder.
+    /// Make the disks of the machine in a folder.
     Prepare { folder: PathBuf },
-    /// Boot it so often; `tmp` is for what is not on the target.
+    /// Boot the machine `boots` times; `tmp` holds files that are not on the target.
     Run {
         folder: PathBuf,
         tmp: PathBuf,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::design::{BLOCKS_RANGE, BlockDesignArgs};
+use super::design::{BLOCKS_RANGE, BlockDesignArgs, share};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
     ClientLoadArgs, ConditioningArgs, DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
-    measure,
+    measure, named_targets,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
@@ -20,10 +20,10 @@ use std::process::ExitCode;
 
 /// Compare systems side by side under the same workloads.
 ///
-/// Shows which system serves the workloads best, and with what confidence. Every block runs every
-/// workload once on every system, in an order drawn from the seed. The first system is the base; it
-/// takes part a second time as the A/A control, which shows the differences that are only
-/// noise. Stacks that are not up are brought up, and taken down at the end.
+/// The report shows which system serves the workloads best, and with what confidence. Every block
+/// runs every workload once on every system, in an order drawn from the seed. The first system is
+/// the base. The base takes part a second time as the A/A control, which shows the differences that
+/// noise alone causes. Stacks that are not up are brought up, and taken down at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
@@ -45,8 +45,8 @@ pub(super) struct CompareArgs {
     targets: Vec<String>,
     /// Workload to run, see plimsoll run --help. May be repeated.
     ///
-    /// A name with settings, a file, or an original program before a colon. A model may have
-    /// @FACTOR, or @auto: the largest round factor that the slowest system should carry.
+    /// WORKLOAD is a name with settings, a file, or an original program before a colon. A model
+    /// accepts @FACTOR or @auto: the largest round factor that the slowest system should sustain.
     #[arg(
         short,
         long = "workload",
@@ -54,32 +54,37 @@ pub(super) struct CompareArgs {
         value_name = "WORKLOAD"
     )]
     workloads: Vec<String>,
-    /// Read targets, workloads, their parameters and conditions from FILE instead.
+    /// Name of a target in reports, in the order of the targets. May be repeated.
+    #[arg(short = 'n', long = "name", value_name = "NAME", requires = "targets")]
+    names: Vec<String>,
+    /// Read targets, workloads, their parameters and conditions from FILE (TOML) instead.
     ///
-    /// The file is TOML. A setting with a list of values makes one system or workload of each value;
-    /// docs/campaigns.md lists its keys.
+    /// A setting with a list of values makes one system or workload of each value.
+    /// docs/campaigns.md lists all keys.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "workloads", "blocks", "conditions", "margin",
         "no_control", "fault", "repeat"])]
     campaign: Option<PathBuf>,
-    /// Play each workload also in the other loop, at the same throughput, and report how much a closed
-    /// loop hides of the tail.
+    /// Also run each workload in the other loop mode, at equal throughput.
     ///
-    /// For block I/O. On each system the closed loop is measured first; the open one is paced at what it
-    /// reached. The result is the factor between the 99th percentiles of both.
-    #[arg(long)]
+    /// For block I/O. The report gives the ratio of the 99th percentiles of both loops: how much
+    /// tail latency the closed loop hides. On each system the closed loop is measured first; its
+    /// throughput paces the open loop.
+    #[arg(long, hide_short_help = true, help_heading = "Blocks and verdicts")]
     closed_and_open: bool,
-    /// Number of blocks: how often every system runs every workload (default: 5; with --effect
-    /// what the pilot's noise asks for).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE), conflicts_with = "repeat")]
+    /// Number of blocks (default: 5; with --effect: as the pilot's noise requires).
+    ///
+    /// Every block runs every workload once on every system.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE), conflicts_with = "repeat", help_heading = "Blocks and verdicts")]
     blocks: Option<u32>,
     #[command(flatten)]
     design: BlockDesignArgs,
-    /// Measure while the systems are like this, each condition in trials of its own: healthy,
-    /// degraded (one server is killed), rebuild, scrub, full (to 90 %), slow, delay, loss, disk-slow.
+    /// Conditions of the systems, such as healthy,degraded,slow. Targets must be stacks.
     ///
-    /// From before the measured part of a trial until after it; faults are of one server of each
-    /// stack, another one in each block. Targets must be stacks.
-    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition)]
+    /// One or more of: healthy, degraded, rebuild, scrub, full, slow, delay, loss, disk-slow. Each
+    /// condition has separate trials, and covers the whole measured part of a trial. degraded: one
+    /// server is killed. full: the file system is filled to 90 %. Faults hit one server per stack,
+    /// a different one in each block.
+    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition, help_heading = "State of the systems")]
     conditions: Vec<String>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
@@ -95,19 +100,21 @@ pub(super) struct CompareArgs {
     source: ClientLoadArgs,
     #[command(flatten)]
     destroy: DestroyArgs,
-    /// Equivalence margin: systems within this fraction of each other are equivalent. Fixed before
-    /// the first block (default: 0.05).
-    #[arg(long, value_name = "FRACTION")]
-    margin: Option<f64>,
-    /// Leave out the A/A control.
-    #[arg(long)]
-    no_control: bool,
-    /// Exit with an error code when there is such a verdict.
+    /// Equivalence margin: systems within this fraction are equivalent (default: 0.05).
     ///
-    /// `different` exits with 10, also when a system cannot carry the load; `worse` only when a
-    /// system is worse than the base, or cannot carry the load; `inconclusive` exits with 11. So does
-    /// each of them where other programs took so much of the machine that nothing was decided.
-    #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
+    /// The margin is fixed before the first block.
+    #[arg(long, value_parser = share, value_name = "FRACTION", hide_short_help = true, help_heading = "Blocks and verdicts")]
+    margin: Option<f64>,
+    /// Omit the A/A control.
+    #[arg(long, hide_short_help = true, help_heading = "Blocks and verdicts")]
+    no_control: bool,
+    /// Exit with an error code if this verdict occurs.
+    ///
+    /// `different`: exit code 10 if a system differs from the base, or cannot carry the load.
+    /// `worse`: exit code 10 only if a system is worse than the base, or cannot carry the load.
+    /// `inconclusive`: exit code 11. All three exit with 11 if other programs used so much of the
+    /// machine that nothing was decided.
+    #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"], help_heading = "Blocks and verdicts")]
     fail_on: Option<String>,
 }
 
@@ -115,7 +122,7 @@ impl CompareArgs {
     /// The campaign of the command line, or of a file.
     fn campaign(&self) -> Result<(Option<CampaignFile>, CampaignSpec), CliError> {
         let (file, mut spec) = match &self.campaign {
-            None => (None, self.of_words()),
+            None => (None, self.of_words()?),
             Some(path) => {
                 let (file, spec) = CampaignFile::read(path)?;
                 (Some(file), spec)
@@ -137,17 +144,17 @@ impl CompareArgs {
         Ok((file, spec))
     }
 
-    fn of_words(&self) -> CampaignSpec {
-        CampaignSpec {
+    fn of_words(&self) -> Result<CampaignSpec, CliError> {
+        Ok(CampaignSpec {
             blocks: self.blocks,
             margin: self.margin,
             control: !self.no_control,
             order: CampaignOrder::Random,
             under: self.conditions.clone(),
-            target: self.targets.iter().map(Into::into).collect(),
+            target: named_targets(&self.targets, &self.names)?,
             workload: self.workloads.iter().map(Into::into).collect(),
             ..CampaignSpec::default()
-        }
+        })
     }
 }
 

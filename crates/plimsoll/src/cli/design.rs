@@ -24,23 +24,23 @@ const RULES: [(&str, StoppingRule); 3] = [
 
 /// Effect that blocks must find, and the rule that ends them.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Blocks and verdicts")]
 pub(super) struct BlockDesignArgs {
-    /// Find a true difference of this size in four of five runs, such as 5% or 0.05.
+    /// Find a true difference of this size, such as 5% or 0.05, in four of five runs.
     ///
-    /// A pilot of three blocks measures the noise. From that follow the length of trials, the
-    /// warm-up and the number of blocks, and what they are expected to reach is printed before
-    /// they begin. --budget limits the time. --for, --warmup and --blocks (the most blocks) stay as
-    /// given.
+    /// A pilot of three blocks measures the noise. The noise sets the length of trials, the warm-up
+    /// and the number of blocks. The expected precision is printed before the remaining blocks
+    /// begin. --budget limits the time. --for, --warmup and --blocks (the maximum) stay as given.
     #[arg(long, value_parser = effect, value_name = "SIZE")]
     effect: Option<f64>,
-    /// When the blocks end (default: two-stage with --effect, else fixed).
+    /// Rule that ends the blocks (default: two-stage with --effect, else fixed).
     ///
-    /// fixed: after a number that is known before. two-stage: after a number that the noise of the
-    /// first blocks sets, whatever the difference. anytime: as soon as every system has a verdict;
-    /// one look after each block, by a test that allows it and needs about half as many blocks
-    /// again. With --budget and without --effect, fixed and anytime use the budget to find as
+    /// fixed: the number of blocks is set before the first block. two-stage: the noise of the first
+    /// blocks sets the number, whatever the difference. anytime: the blocks end as soon as every
+    /// system has a verdict; the test allows a look after each block, and needs about 50 % more
+    /// blocks. With --budget and without --effect, fixed and anytime use the budget to find as
     /// small a difference as possible.
-    #[arg(long = "stop", value_parser = choices(&RULES), value_name = "RULE")]
+    #[arg(long = "stop", value_parser = choices(&RULES), value_name = "RULE", hide_short_help = true)]
     stopping: Option<StoppingRule>,
 }
 
@@ -129,6 +129,12 @@ pub(super) fn check_designable<'a>(
 }
 
 /// Reads `5%` or `0.05`.
+/// `5%` or `0.05`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = units::parse_fraction(text);
+    share.ok_or_else(|| "expected a percentage or a fraction, such as 5% or 0.05".into())
+}
+
 fn effect(text: &str) -> Result<f64, String> {
     units::parse_fraction(text)
         .filter(|fraction| CampaignDesign::EFFECTS.contains(fraction))

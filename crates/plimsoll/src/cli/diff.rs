@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll diff`: two runs of one campaign at two times.
 
+use super::design::share;
 use super::measure::policy;
-use super::report::write_html;
+use super::report::{check_run_folder, write_html};
 use plimsoll_console::failure::{CliExitCode, CliResult, failed};
 use plimsoll_console::terminal;
 use plimsoll_core::comparison::ComparisonVerdict;
@@ -10,11 +11,11 @@ use plimsoll_core::run_diff::RunDiffRow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Compare two runs of the same campaign: what changed around them, and in their results.
+/// Compare two runs of the same campaign.
 ///
-/// The runs were not interleaved. Where both have the same base, each system is held against the base
-/// that was measured in the same blocks, so what changed for both alike cancels. The base itself is compared
-/// as it is; without A/A controls in both runs there is no verdict on it.
+/// The two runs were not interleaved. If both have the same base, each system is compared by its
+/// ratio to the base in the same blocks, which cancels changes that affect both. The base itself is
+/// compared directly, and has a verdict only with A/A controls in both runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll diff results/before-upgrade results/after-upgrade
@@ -25,15 +26,16 @@ pub(super) struct DiffArgs {
     /// Run folder of the later run.
     after: PathBuf,
     /// Equivalence margin: results within this fraction of each other are equivalent.
-    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
+    #[arg(long, default_value = "5%", value_parser = share, value_name = "FRACTION")]
     margin: f64,
-    /// Exit with an error code when there is such a verdict.
+    /// Exit with an error code if this verdict occurs.
     ///
-    /// `different` exits with 10, also when a system cannot carry the load in one of the runs; `worse`
-    /// only when a result became worse, or a system cannot carry the load; `inconclusive` exits with 11.
+    /// `different`: exit code 10 if a result differs, or a system cannot carry the load in one of
+    /// the runs. `worse`: exit code 10 only if a result became worse, or a system cannot carry the
+    /// load. `inconclusive`: exit code 11.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
     fail_on: Option<String>,
-    /// Also write the differences as a page to FILE.
+    /// Also write the differences to FILE as an HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print the differences as JSON.
@@ -43,8 +45,10 @@ pub(super) struct DiffArgs {
 
 pub(super) fn main(args: &DiffArgs) -> CliResult {
     let policy = policy(args.margin)?;
-    let open =
-        |folder: &PathBuf| plimsoll_archive::open(folder).map_err(failed(CliExitCode::Usage));
+    let open = |folder: &PathBuf| {
+        check_run_folder(folder)?;
+        plimsoll_archive::open(folder).map_err(failed(CliExitCode::Usage))
+    };
     let (before, after) = (open(&args.before)?, open(&args.after)?);
     let names = [&args.before, &args.after].map(|folder| folder.display().to_string());
     let diff = plimsoll_report::run_diff((&names[0], &before), (&names[1], &after), &policy);

@@ -7,7 +7,9 @@ use plimsoll_console::terminal;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Check what this machine can do, what is missing, and which command installs it.
+/// Check what this machine can do and what is missing.
+///
+/// The output names the command that installs each missing program.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll doctor")]

@@ -24,39 +24,40 @@ const SECTOR_BYTES: u64 = 512;
 /// Longest log that is written: its reader keeps it in memory.
 const OPERATIONS_MAX: usize = 20_000_000;
 
-/// Export a workload as a fio job or an I/O log, or a model as a changed model.
+/// Export a workload as a fio job, an I/O log or a changed model.
 ///
-/// A job file contains what fio can express; what is lost is printed, and noted in comments at its
-/// head. A log (`--to iolog`) contains each request with its time: of a model, one play of it.
-/// `--to plimsoll` writes a model again. A model can be changed on the way: scaled, stretched, cut
-/// down to one of its phases, or made anonymous.
+/// A job file contains what fio can express. Losses are printed, and noted in comments at the head
+/// of the file. A log (`--format iolog`) contains each request with its time; a model's log is one
+/// play of the model. `--format plimsoll` writes a model again. Options can change a model on the
+/// way: scale it, stretch it, cut it down to one of its phases, or make it anonymous.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll export --to fio randread -o randread.fio
-  plimsoll export --to plimsoll nas.toml --phase scan --scale 2 -o scan.toml
-  plimsoll export --to plimsoll nas.toml --anonymise -o nobodys.toml
-  plimsoll export --to iolog nas.toml@12 --for 60s -o nas.iolog
+  plimsoll export --format fio randread -o randread.fio
+  plimsoll export --format plimsoll nas.toml --phase scan --scale 2 -o scan.toml
+  plimsoll export --format plimsoll nas.toml --anonymise -o nobodys.toml
+  plimsoll export --format iolog nas.toml@12 --for 60s -o nas.iolog
   fio --name=replay --read_iolog=nas.iolog --filename=/mnt/a/data --ioengine=libaio --direct=1")]
 pub(super) struct ExportArgs {
     /// Workload to export: a name or a file, as for plimsoll run.
     workload: String,
     /// Format to write.
     #[arg(long, value_parser = ["fio", "iolog", "plimsoll"])]
-    to: String,
-    /// Of a model: multiply its rates by FACTOR, as @FACTOR does. Recorded requests then take less
-    /// time.
+    format: String,
+    /// Models only: multiply rates by FACTOR, as @FACTOR does.
+    ///
+    /// Recorded requests then take less time.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     scale: f64,
-    /// Of a model: spread the same requests over FACTOR times the time.
+    /// Models only: spread the same requests over FACTOR times the time.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     stretch: f64,
-    /// Of a model: export only this phase, its stretches one after the other.
+    /// Models only: export this phase, its stretches one after the other.
     #[arg(long, value_name = "NAME")]
     phase: Option<String>,
-    /// Of a model: leave out names, addresses and times of its source.
+    /// Models only: omit names, addresses and times of the source.
     ///
-    /// Zones of 1 MiB that were touched move to other places, drawn from --seed; what lies inside a
-    /// zone stays.
+    /// Touched zones of 1 MiB move to other places, drawn from --seed. Offsets inside a zone stay
+    /// the same.
     #[arg(long)]
     anonymise: bool,
     /// Write to FILE (default: standard output).
@@ -65,16 +66,18 @@ pub(super) struct ExportArgs {
     /// Run time of workloads that do not end by themselves.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// Seed of the times and offsets of a log, and of the new places of zones (default: 1; with
-    /// --anonymise drawn).
+    /// Seed of a log and of anonymised zones (default: 1; drawn with --anonymise).
     ///
-    /// Whoever knows the seed and the source can find the zones again.
+    /// The seed sets times and offsets of the log, and the new places of zones. The seed and the
+    /// source together reveal the original zones.
     #[arg(long)]
     seed: Option<u64>,
-    /// Overwrite the file.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
-    /// Print the result as JSON: the file, or the text without --output, and what is lost.
+    /// Print the result as JSON.
+    ///
+    /// The result is the file name, or without --output the text, and the losses.
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +88,9 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
     let factor = asked.scale.ok_or_else(|| CliError::usage(no_factor))?;
     let change = change(args, factor);
     let workload = match asked.workload {
-        Workload::Model(model) => Workload::Model(Box::new(changed(*model, &change, &args.to)?)),
+        Workload::Model(model) => {
+            Workload::Model(Box::new(changed(*model, &change, &args.format)?))
+        }
         _ if !change.is_none() => {
             return Err(CliError::usage(format!(
                 "change {}: only a model can be scaled, stretched, cut or made anonymous",
@@ -94,7 +99,7 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
         }
         other => other,
     };
-    let (text, losses) = match args.to.as_str() {
+    let (text, losses) = match args.format.as_str() {
         "plimsoll" => return as_model(workload, args),
         "fio" => {
             let file = fio::export(&workload, args.length).map_err(CliError::invalid)?;
@@ -183,7 +188,7 @@ fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
     };
     let Some(path) = &args.output else {
         return Err(CliError::invalid(
-            "--to plimsoll needs the file of the model: -o FILE.toml",
+            "--format plimsoll needs the file of the model: -o FILE.toml",
         ));
     };
     plimsoll_console::output::check_output(path, args.force)?;
@@ -297,7 +302,7 @@ fn losses(workload: &Workload, trace: &[TraceAccess]) -> Vec<String> {
 
 fn no_log() -> CliError {
     CliError::usage("export a log: only models and traces have requests at given times")
-        .hint("--to fio writes a job file")
+        .hint("--format fio writes a job file")
 }
 
 /// The intervals of the first part of a recording; the one that is cut there counts whole.

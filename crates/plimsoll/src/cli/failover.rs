@@ -20,13 +20,12 @@ const REPEAT: u32 = 10;
 /// Reads of a session a second, where nobody says.
 const RATE: f64 = 100.0;
 
-/// Inject faults into the servers of stacks under load; measure the outage and check that no
-/// acknowledged write is lost.
+/// Inject faults under load; measure the outage and lost writes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Faults: kill, stop, power-cut, pause, slow, link-down, one-way, flap, partition, delay,
 loss, disk-slow, disk-hung, disk-errors, disk-full, clock-step, malformed, double, fail-back.
-See docs/failover.md for what each fault does and where it is possible.
+docs/failover.md describes each fault and where it is possible.
 
 Examples:
   plimsoll failover raid1 --repeat 10
@@ -37,12 +36,13 @@ Examples:
 pub(super) struct FailoverArgs {
     /// Stacks to inject faults into.
     ///
-    /// A stack that is not up is brought up, and taken down at the end. Several stacks are compared:
-    /// every block injects every fault once into every stack.
+    /// Stacks that are not up are brought up, and taken down at the end. Several stacks are
+    /// compared: every block injects every fault once into every stack.
     #[arg(value_name = "STACK", required = true)]
     stacks: Vec<String>,
-    /// Background workload to run beside the sessions. May be repeated: each is played in trials of
-    /// its own.
+    /// Background workload beside the sessions. May be repeated.
+    ///
+    /// Each workload has separate trials.
     #[arg(short, long = "workload", value_name = "WORKLOAD")]
     workloads: Vec<String>,
     #[command(flatten)]

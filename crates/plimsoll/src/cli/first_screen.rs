@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text that is shown where no command is given: what most people want first, on one screen.
+//! The text that is shown where no command is given: what most people want first, on one screen. And all
+//! commands by task, for the help of the program.
+
+use std::fmt::Write;
 
 /// Each line with a command is one that the program takes.
 pub(super) const FIRST_SCREEN: &str = "\
@@ -20,6 +23,51 @@ devices such as 'sim(flash)'. Each measurement leaves a folder with report.html.
   plimsoll COMMAND --help    options of a command, with examples
   plimsoll --help            all commands, and exit codes
   plimsoll doctor            what this machine can do, and what is missing";
+
+/// All commands by the task they are for.
+const TASKS: [(&str, &[&str]); 6] = [
+    (
+        "Know a load",
+        &[
+            "record", "profile", "fit", "verify", "merge", "mix", "export",
+        ],
+    ),
+    (
+        "Measure",
+        &[
+            "check", "run", "compare", "loadline", "fit-for", "layers", "tune", "repro",
+        ],
+    ),
+    (
+        "Read results",
+        &[
+            "report", "diff", "import", "serve", "push", "history", "team", "gate",
+        ],
+    ),
+    ("Build storage systems", &["stack", "vm", "raze"]),
+    ("Break them", &["failover", "durability", "ledger"]),
+    (
+        "Begin",
+        &["doctor", "new", "workloads", "man", "completions"],
+    ),
+];
+
+/// The list of commands in the help of the program.
+pub(super) fn commands_by_task(program: &clap::Command) -> String {
+    let mut text = String::new();
+    for (task, names) in TASKS {
+        let _ = writeln!(text, "{task}:");
+        for name in names {
+            let about = program
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<12} {about}");
+        }
+        text.push('\n');
+    }
+    text
+}
 
 #[cfg(test)]
 mod tests {
@@ -42,5 +90,27 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 8, "seven for storage, and doctor");
+    }
+
+    #[test]
+    fn every_command_is_listed_once_in_a_line_of_its_own() {
+        let program = super::super::definition();
+        let shown = program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        let mut listed: Vec<&str> = TASKS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        shown.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, shown);
+        let text = commands_by_task(&program);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
 }

@@ -17,30 +17,33 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Fit a workload model to one disk of a production recording, and compare the model with it.
+/// Fit a workload model to a recording, with its error per metric.
 ///
 /// RECORDING contains counters (a PCP archive, compressed or not, by its base name or any of its
 /// files; a folder of archives; a folio; output of iostat, sadf, perfmon, esxtop or a loop over
-/// /proc/diskstats) or requests (blktrace, biosnoop, fio logs, vscsiStats, a published trace);
-/// docs/recordings.md lists all formats. From counters the model keeps the recorded intervals; what
-/// counters do not contain (offsets, sizes around their mean) is assumed and listed. From requests
-/// it keeps the requests, packed into a file beside the model.
+/// /proc/diskstats) or requests (blktrace, biosnoop, fio logs, vscsiStats, a published trace).
+/// docs/recordings.md lists all formats.
+///
+/// A model of counters keeps the recorded intervals. Properties that counters do not contain
+/// (offsets, sizes around their mean) are assumed and listed. A model of requests keeps the
+/// requests, packed into a file beside the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
 
-Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'; of recorded
-requests (in UTC) also from their start: 90s, 10m.
-Exit code 14 when the model misses a gate; the file is written anyway.")]
+Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'. Times of requests
+are in UTC, and may also count from the start of the recording: 90s, 10m.
+Exit code 14 if the model misses a gate; the file is written anyway.")]
 pub(super) struct FitArgs {
-    /// Recording to read, or prometheus:URL (docs/recordings.md); of several, the sum of all their disks is
-    /// fitted.
+    /// Recording to read, or prometheus:URL (docs/recordings.md).
+    ///
+    /// Several recordings: the model describes the sum of all their disks.
     #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
-    /// Disk (instance) to model (default: the only one; several are listed).
+    /// Disk (instance) to model (default: the only disk).
     ///
-    /// Of several recordings: the disk of this name in each (default: all, but for layers above
-    /// others).
+    /// If a recording has several disks, the error message lists them. Several recordings: the disk
+    /// of this name in each (default: all disks, except layers above other disks).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -53,32 +56,36 @@ pub(super) struct FitArgs {
     pool: PoolArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// Of requests: keep the times between them to the nanosecond; doubles the size of the model.
+    /// Requests only: keep exact times between requests (nanoseconds).
+    ///
+    /// The model becomes twice as large.
     #[arg(long)]
     exact: bool,
-    /// Of requests: shuffle runs of them within windows of this length, to hide which followed
-    /// which.
+    /// Requests only: shuffle runs of requests within windows of this length.
+    ///
+    /// Shuffling hides the original order of requests. A run consists of requests of one kind, each
+    /// starting where the last ended. The seed is not stored.
     #[arg(long, value_parser = window, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
-    /// Of requests: play them at their recorded times only.
+    /// Requests only: ignore detected dependencies and replay at recorded times.
     ///
-    /// Also where the recording looks like a closed loop: as many in flight as ever for much of the
-    /// time, or requests that waited for earlier ones.
+    /// Dependencies are closed loops (requests in flight stay at their maximum for much of the
+    /// time) and requests that waited for earlier ones.
     #[arg(long)]
     open_loop: bool,
     /// Write the workload file to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the workload file.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
-    /// Also write profile and fidelity as a page to FILE.
+    /// Also write profile and fidelity to FILE as an HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print profile and fidelity as JSON.
+    /// Print profile, fidelity, facts and warnings as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -86,19 +93,20 @@ pub(super) struct FitArgs {
 /// Options that describe a model beside its recording.
 #[derive(Debug, clap::Args)]
 pub(super) struct ModelArgs {
-    /// Name of the workload in reports (default: name of the output file, else of the recording).
+    /// Name of the workload in reports (default: that of the output file, else of the recording).
     #[arg(long)]
     name: Option<String>,
-    /// Size of the area that the load covers (default: 1G): an assumption, since counters do not
-    /// contain it.
+    /// Size of the area that the load covers (default: 1G).
+    ///
+    /// The size is an assumption, since counters do not contain it.
     #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
     working_set: Option<u64>,
-    /// Declare facts about the load that its counters do not contain, separated by commas.
+    /// Declare facts that counters do not contain, separated by commas.
     ///
-    /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
-    /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
-    /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
-    /// requests).
+    /// Offsets: `sequential`, `random` or `skewed=EXPONENT`. `write-once`: writes reach the end of
+    /// the file before any block is rewritten. `file-size=SIZE`: area of the load. `threads=N`: at
+    /// most N requests in flight. Arrivals: `even`, `poisson` or `bursty`. `sync`: each write is
+    /// durable when it completes (the only fact for requests).
     #[arg(long, value_name = "FACT,...")]
     declare: Option<String>,
 }

@@ -20,43 +20,59 @@ use std::process::ExitCode;
 
 /// Find whether storage fits a use, and how much head-room it has.
 ///
-/// Each requirement is what is published of the use's needs: a load, made as the program of the use makes
-/// it, and limits on its response times. The load is played slower and faster. A target fits if it carries
-/// the load itself with confidence; the largest multiple that it carries is the head-room. Where the
-/// publications have a range, the least of it is needed to fit.
+/// A requirement is the published need of a use: a load, made as the program of the use makes it,
+/// and limits on its response times. The load is played slower and faster. A target fits if it
+/// sustains the published load with confidence. The head-room is the largest multiple that the
+/// target sustains. If publications give a range, the smallest value decides.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("length", |arg| arg
-    .help("The load is carried when it is held for TIME (default: 1m)")
-    .long_help("The load is carried when it is held for TIME (default: 1m)")))]
+    .help("Hold period: a target must sustain the load for TIME (default: 1m)")
+    .long_help("Hold period: a target must sustain the load for TIME (default: 1m)")))]
 #[command(after_help = "Examples:
-  plimsoll fit-for --list
   plimsoll fit-for etcd /var/lib/etcd
+  plimsoll fit-for --list
   plimsoll fit-for etcd,iops=500 /mnt/a /mnt/b --for 10m
   plimsoll fit-for postgres-wal,commits=400 --slo 'fdatasync p99 < 5ms' /mnt/pg
   plimsoll fit-for vm-boot,vms=40 raid1 --json
 
-The exit code is 0 if all targets fit, 10 if one does not, 11 if one cannot be told.")]
+Exit codes: 0 all targets fit, 10 a target does not fit, 11 otherwise (at least one cannot be judged).")]
 pub(super) struct FitForArgs {
-    /// The use, with its settings after commas: etcd, postgres-wal, vm-boot, mail, checkpoint or kv-cache.
+    /// Use to test: etcd, postgres-wal, vm-boot, mail, checkpoint or kv-cache.
+    ///
+    /// Settings follow after commas, such as etcd,iops=500.
     #[arg(required_unless_present = "list", value_name = "USE")]
     requirement: Option<String>,
-    /// Targets, see plimsoll compare --help.
+    /// Targets to test, see plimsoll compare --help.
     #[arg(required_unless_present = "list", num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
-    /// List the uses: what they need, who says so, and what can be set.
+    /// List the uses with their requirements, sources and settings.
     #[arg(long, conflicts_with_all = ["requirement", "targets"])]
     list: bool,
-    /// Limit in place of the published ones: `fdatasync p99 < 5ms`. May be repeated; all must hold.
+    /// Limit that replaces the published ones. May be repeated; all must hold.
+    ///
+    /// For example `fdatasync p99 < 5ms`; plimsoll loadline --help describes limits.
     #[arg(long = "slo", value_parser = super::loadline::limit, value_name = "LIMIT")]
     limits: Vec<String>,
     /// Smallest multiple of the load to try; below 1.
-    #[arg(long, default_value_t = 0.25, value_name = "MULTIPLE")]
+    #[arg(
+        long = "min",
+        default_value_t = 0.25,
+        value_name = "MULTIPLE",
+        hide_short_help = true,
+        help_heading = "Search and verdicts"
+    )]
     from: f64,
-    /// Largest multiple of the load to try, up to which head-room is told; above 1.
-    #[arg(long, default_value_t = 8.0, value_name = "MULTIPLE")]
+    /// Largest multiple of the load to try, which bounds the head-room; above 1.
+    #[arg(
+        long = "max",
+        default_value_t = 8.0,
+        value_name = "MULTIPLE",
+        hide_short_help = true,
+        help_heading = "Search and verdicts"
+    )]
     to: f64,
-    /// End a search when its confidence interval is this narrow.
-    #[arg(long, default_value = "20%", value_parser = super::loadline::fraction, value_name = "FRACTION")]
+    /// End a search when its confidence interval is as narrow as this fraction.
+    #[arg(long, default_value = "20%", value_parser = super::loadline::fraction, value_name = "FRACTION", hide_short_help = true, help_heading = "Search and verdicts")]
     width: f64,
     #[command(flatten)]
     timing: TrialTimingArgs,

@@ -30,40 +30,49 @@ const DIRECTORY: &str = "plimsoll-gate";
 /// No trial starts after, where nobody says.
 const BUDGET: Nanos = Nanos(20 * 60 * Nanos::SECOND.0);
 
-/// Say whether a candidate is worse than its reference: regression, no regression, or cannot tell.
+/// Check whether a candidate is slower than its reference.
 ///
-/// For continuous integration. Both are measured in the same randomised blocks, with an A/A control, as
-/// many as the noise asks for. Two targets are compared as they are; where the campaign file has [build], two
-/// builds of a program: of the working directory, and of the commit, branch, directory or program that
-/// --against names. A regression is a worsening that is shown, and not shown to be smaller than --effect.
+/// For continuous integration. Candidate and reference are measured in the same randomised blocks,
+/// with an A/A control. The noise sets the number of blocks, within --budget (default: 20m). Two
+/// targets are compared as they are. If the campaign file has [build], two builds of a program are
+/// compared: the working directory, and the commit, branch, directory or program of --against. A
+/// regression is a proven worsening that is not proven to be smaller than --effect.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll gate --against main
-  plimsoll gate --against main --campaign bench/self-watch.toml --effect 5% --junit junit.xml
+  plimsoll gate --against main --campaign bench/self-watch/gate.toml --effect 5% --junit junit.xml
   plimsoll gate --against ./prog-1.2 --candidate ./prog-1.3 --markdown comment.md
   plimsoll gate --candidate /mnt/new --against /mnt/old -w nas.toml --budget 20m
 
-Exit codes: 0 no regression, 10 regression, 11 cannot tell; others: the gate itself is broken.
-docs/ci.md has the campaign file, and jobs for build servers.")]
+Exit codes: 0 no regression, 10 regression, 11 cannot tell, 12 a system lost or changed data; others: the
+gate itself is broken. docs/ci.md describes the campaign file, and jobs for build servers.")]
 pub(super) struct GateArgs {
-    /// Reference that the candidate is compared with: a target; with [build] a commit, branch or
-    /// tag of the git repository here, or a program or directory that is built already.
+    /// Reference of the comparison: a target; with [build] a commit, branch, tag or build.
+    ///
+    /// Commit, branch and tag are those of the git repository here. A build is a program or
+    /// directory that is already built.
     #[arg(long, value_name = "REFERENCE")]
     against: String,
-    /// The candidate: a target; with [build] a program or directory that is built already (default: the
-    /// working directory is built).
+    /// Candidate: a target; with [build] a program or directory (default: working directory).
+    ///
+    /// A given program or directory is already built. The working directory is built by the
+    /// command.
     #[arg(long, value_name = "CANDIDATE")]
     candidate: Option<String>,
     /// Workload to run, see plimsoll run --help. May be repeated.
     #[arg(short, long = "workload", value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Read workloads, and how a program is built, from FILE (default: gate.toml, if no workload is given).
+    /// Read workloads and build instructions from FILE (default: gate.toml, if there is no -w).
     #[arg(long, value_name = "FILE", conflicts_with = "workloads")]
     campaign: Option<PathBuf>,
-    /// The smallest worsening that matters. Blocks are as many as find it in four of five runs.
+    /// Smallest worsening that matters.
+    ///
+    /// There are as many blocks as it takes to find this worsening in four of five runs.
     #[arg(long, default_value = "5%", value_parser = fraction, value_name = "SIZE")]
     effect: f64,
-    /// Most blocks (default: what the budget allows; of workloads that end by themselves 40).
+    /// Maximum number of blocks (default: as many as the budget allows).
+    ///
+    /// For workloads that end by themselves the default is 40.
     #[arg(long, value_parser = clap::value_parser!(u32).range(6..=1000))]
     blocks: Option<u32>,
     #[command(flatten)]
@@ -74,17 +83,21 @@ pub(super) struct GateArgs {
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Keep builds in DIR; a clone of the repository stays there for the next gate.
-    #[arg(long, default_value = DIRECTORY, value_name = "DIR")]
+    /// Directory for builds.
+    ///
+    /// A clone of the repository stays there for the next gate.
+    #[arg(long, default_value = DIRECTORY, value_name = "DIR", help_heading = "Files")]
     directory: PathBuf,
-    /// Write a comment for a pull request to FILE.
-    #[arg(long, value_name = "FILE")]
+    /// Write a pull request comment to FILE.
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
     markdown: Option<PathBuf>,
-    /// Write test cases to FILE, as JUnit.
-    #[arg(long, value_name = "FILE")]
+    /// Write test cases to FILE in JUnit format.
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
     junit: Option<PathBuf>,
-    /// Overwrite the files of --markdown and --junit.
-    #[arg(long)]
+    /// Overwrite existing files.
+    ///
+    /// For the files of --markdown and --junit.
+    #[arg(long, help_heading = "Files")]
     force: bool,
 }
 

@@ -32,12 +32,13 @@ const FILE_MAX_BYTES: u64 = 256 << 20;
 /// Text for values that no output contains.
 const UNKNOWN: &str = "not recorded";
 
-/// Convert output of other benchmark programs into a run folder, for report and comparison.
+/// Convert results of other benchmark programs into a run folder.
 ///
-/// Each file is one system; consecutive runs in one file are its blocks. Reads fio's JSON and
-/// JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary,
-/// sgpdd-survey's summary, elbencho's CSV and JSON, every operation of warp (--full), and IO500's
-/// result_summary.txt, result.txt or the directory that holds them. Files may be compressed.
+/// Each file is one system; consecutive runs in one file are its blocks. The command reads fio's
+/// JSON and JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO
+/// Summary, sgpdd-survey's summary, elbencho's CSV and JSON, every operation of warp (--full), and
+/// IO500's result_summary.txt, result.txt or the directory that holds them. Files may be
+/// compressed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll import old-array.json new-array.json -o migration
@@ -45,8 +46,8 @@ const UNKNOWN: &str = "not recorded";
   plimsoll import warp-old.csv.zst warp-new.csv.zst
   plimsoll import results/2026.11.02-10.15.00      # of IO500
 
-The blocks of an import are neither randomised nor paired in time: a verdict on them is only as
-good as the way in which the files were made.")]
+The blocks of an import are neither randomised nor paired in time: a verdict is only as good as the
+procedure that made the files.")]
 pub(super) struct ImportArgs {
     /// Output files of other programs.
     #[arg(required = true)]
@@ -83,7 +84,7 @@ pub(super) fn main(args: &ImportArgs) -> CliResult {
     let folder = args
         .output
         .clone()
-        .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
+        .unwrap_or_else(|| super::defaults::results_folder(&id));
     let manifest = manifest(&id, &sources);
     let is_same = |before: &RunFolderContents| before.manifest.arms == manifest.arms;
     let writer = match super::measure::interrupted(&folder)?.filter(is_same) {
@@ -114,6 +115,11 @@ fn source(
     let wrong = |error: &dyn std::fmt::Display| {
         CliError::usage(format!("import {}: {error}", path.display()))
     };
+    if !path.exists() {
+        let text = format!("there is no file or folder {}", path.display());
+        return Err(CliError::invalid(text)
+            .hint("give the output of fio, bonnie++, iozone or another program"));
+    }
     let bytes = contents(&file_of(path)).map_err(|reason| wrong(&reason))?;
     let text = String::from_utf8_lossy(&bytes);
     let Some(format) = given.or_else(|| ProgramOutputFormat::guess(&text)) else {

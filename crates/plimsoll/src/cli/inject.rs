@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of faults that are injected in trials.
 
-use super::design::BLOCKS_RANGE;
+use super::design::{BLOCKS_RANGE, share};
 use super::measure::choices;
 use plimsoll_core::campaign::CampaignSpec;
 use plimsoll_core::failover::{FaultObserver, StackConditionKind};
@@ -16,46 +16,48 @@ const OBSERVERS: [(&str, FaultObserver); 2] =
 /// Faults, and who feels them.
 #[derive(Debug, clap::Args)]
 #[group(id = "injection")]
+#[command(next_help_heading = "Faults")]
 pub(super) struct FaultInjectionArgs {
-    /// Fault to inject into a server of every stack in each trial, and to recover (failover: kill, if
-    /// none is given).
+    /// Fault to inject into a server of every stack in each trial (failover: kill by default).
     ///
-    /// Sessions use the stack meanwhile, each write in a ledger; the results are the outage, the
-    /// degraded time and whether acknowledged writes are missing. Several faults make trials of their
-    /// own. See plimsoll failover --help for their names. Targets must be stacks.
+    /// The fault is recovered within the trial. Meanwhile sessions use the stack and log each write
+    /// in a ledger. The results are the outage, the degraded time and missing acknowledged writes.
+    /// Several faults have separate trials. plimsoll failover --help lists the faults. Targets must
+    /// be stacks.
     #[arg(long = "fault", id = "fault", value_name = "FAULT,...", value_delimiter = ',', value_parser = fault)]
     faults: Vec<String>,
-    /// Inject each fault this many times into every stack (default: 5 with compare, 10 with
-    /// failover).
+    /// Inject each fault N times into every stack (default: compare 5, failover 10).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     repeat: Option<u32>,
-    /// Server to inject faults into, or `active`: the one that serves just before the trial
-    /// (default: another one in each block).
-    #[arg(long, value_name = "SERVER")]
+    /// Server to inject faults into (default: a different one in each block).
+    ///
+    /// `active` is the server that serves just before the trial.
+    #[arg(long, value_name = "SERVER", hide_short_help = true)]
     victim: Option<String>,
-    /// Keep each fault for at least TIME (default: 10s).
+    /// Minimum duration of each fault (default: 10s).
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     fault_duration: Option<Nanos>,
-    /// Wait at most TIME for stalled sessions to recover (default: 120s).
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    /// Maximum wait for stalled sessions to recover (default: 120s).
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME", hide_short_help = true)]
     recovery_timeout: Option<Nanos>,
-    /// Number of sessions that use each stack (default: 2).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Number of sessions on each stack (default: 2).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64), hide_short_help = true)]
     sessions: Option<u32>,
-    /// Reads per second of each session, and as many synced writes (default: 20 with compare, 100
-    /// with failover).
-    #[arg(long, value_name = "PER_S")]
-    rate: Option<f64>,
-    /// Give the sessions this share of their maximum instead of --rate, for example 50%.
+    /// Reads per second of each session (default: compare 20, failover 100).
     ///
-    /// The maximum is what the sessions reach without a rate beside the workload; it is measured
-    /// before the first fault of each stack.
-    #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
+    /// Each session makes synced writes at the same rate.
+    #[arg(long, value_name = "PER_S", hide_short_help = true)]
+    rate: Option<f64>,
+    /// Run the sessions at this share of their maximum rate, such as 50%, instead of --rate.
+    ///
+    /// The maximum is the rate that sessions without pacing reach beside the workload. It is
+    /// measured before the first fault of each stack.
+    #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate", hide_short_help = true)]
     share: Option<f64>,
     /// Observers to run beside the sessions.
     ///
-    /// `stamp` writes a line every second; `scp` copies a file again and again.
-    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',', value_parser = choices(&OBSERVERS))]
+    /// `stamp` writes a line every second. `scp` copies a file repeatedly.
+    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',', value_parser = choices(&OBSERVERS), hide_short_help = true)]
     observers: Vec<FaultObserver>,
 }
 
@@ -73,10 +75,6 @@ pub(super) fn fault_kind(text: &str) -> Result<FaultKind, String> {
 /// The name of a fault.
 fn fault(text: &str) -> Result<String, String> {
     fault_kind(text).map(|_| text.to_owned())
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    units::parse_fraction(text).ok_or_else(|| "expected a share, such as 50%".into())
 }
 
 impl FaultInjectionArgs {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
-use super::design::{BLOCKS_RANGE, BlockDesignArgs};
+use super::design::{BLOCKS_RANGE, BlockDesignArgs, share};
 use super::measure::{ConditioningArgs, RunAttemptArgs, TrialTimingArgs, measure};
 use super::stack::StackOptionArgs;
 use plimsoll_console::failure::{CliError, CliResult};
@@ -13,24 +13,25 @@ use std::process::ExitCode;
 
 /// Measure what each layer of a stack costs.
 ///
-/// Brings the stack up layer by layer (disk, export, transport, redundancy, tenant, encryption) and
-/// compares each layer with the one below it, in one interleaved experiment. The lowest takes part
-/// a second time as the A/A control.
+/// The command brings the stack up layer by layer (disk, export, transport, redundancy, tenant,
+/// encryption) and compares each layer with the one below it, in one interleaved experiment. The
+/// lowest layer takes part a second time as the A/A control.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
   plimsoll layers raid1 -w varmail --effect 10% --budget 20m
   plimsoll layers 'gluster(distribute)+tenant+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
 pub(super) struct LayersArgs {
-    /// Stack, with its layers.
+    /// Stack to measure, with its layers.
     #[arg(value_name = "STACK")]
     stack: String,
     /// Workload to run, see plimsoll run --help. May be repeated.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Number of blocks: how often every layer runs every workload (default: 5; with --effect
-    /// what the pilot's noise asks for).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
+    /// Number of blocks (default: 5; with --effect: as the pilot's noise requires).
+    ///
+    /// Every block runs every workload once on every layer.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE), help_heading = "Blocks and verdicts")]
     blocks: Option<u32>,
     #[command(flatten)]
     design: BlockDesignArgs,
@@ -42,9 +43,10 @@ pub(super) struct LayersArgs {
     conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Equivalence margin: layers within this fraction of each other are equivalent. Fixed before
-    /// the first block.
-    #[arg(long, value_name = "FRACTION")]
+    /// Equivalence margin: layers within this fraction are equivalent (default: 0.05).
+    ///
+    /// The margin is fixed before the first block.
+    #[arg(long, value_parser = share, value_name = "FRACTION", help_heading = "Blocks and verdicts", hide_short_help = true)]
     margin: Option<f64>,
 }
 

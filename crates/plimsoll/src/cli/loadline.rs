@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll loadline`: how many times a workload each system carries within limits.
 
+use super::design::share;
 use super::inject::condition;
 use super::measure::{
     ClientLoadArgs, DestroyArgs, PreconditionArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
-    measure,
+    measure, named_targets,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_console::failure::{CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::campaign::{CampaignFaults, CampaignLoadLine, CampaignOrder, CampaignSpec};
 use plimsoll_core::load_line::LoadLineSlo;
 use plimsoll_core::units::{self, Nanos};
@@ -16,17 +17,18 @@ use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-/// Find how many times a workload each system carries within limits on its response times.
+/// Find the largest load that each system sustains within limits.
 ///
-/// An open-loop workload (a model, or block I/O with a rate) is played faster and slower; of a closed loop
-/// the number of clients is raised. A multiple is carried when all limits hold and the backlog does not grow
-/// for as long as --for says. Systems take turns, trial by trial. The result is the largest multiple, with
-/// its confidence interval; docs/method/load-line.md says how it is found.
+/// An open-loop workload (a model, or block I/O with a rate) is played at multiples of its rate. A
+/// closed-loop workload is played with different numbers of clients. A system sustains a multiple
+/// if all limits hold and the backlog does not grow during the hold period (--for). Systems take
+/// turns, trial by trial. The result is the load line: the largest multiple that a system sustains,
+/// with its confidence interval. docs/method/load-line.md describes the search.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("length", |arg| arg
-    .help("A multiple is carried when it is held for TIME (default: 10m)")
-    .long_help("A multiple is carried when it is held for TIME (default: 10m).\n\n\
-        What is carried for less is reported as the burst edge.")))]
+    .help("Hold period: a system must sustain a multiple for TIME (default: 10m)")
+    .long_help("Hold period: a system must sustain a multiple for TIME (default: 10m).\n\n\
+        A larger multiple, sustained only in shorter trials, is reported as the burst edge.")))]
 #[command(after_help = "Examples:
   plimsoll loadline -w nas.toml --slo 'p99 < 20ms' /mnt/a /mnt/b
   plimsoll loadline -w nas.toml --slo 'read p99 < 5ms' --slo 'errors < 0.1%' raid1 --under healthy,degraded
@@ -36,41 +38,53 @@ pub(super) struct LoadLineArgs {
     /// Targets to search, see plimsoll compare --help; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
-    /// Workload that is multiplied, see plimsoll run --help. May be repeated.
+    /// Workload to multiply, see plimsoll run --help. May be repeated.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Limit that a load must keep to be carried: `p99 < 20ms`. May be repeated; all must hold.
+    /// Name of a target in reports, in the order of the targets. May be repeated.
+    #[arg(short = 'n', long = "name", value_name = "NAME", requires = "targets")]
+    names: Vec<String>,
+    /// Limit that a multiple must keep, such as `p99 < 20ms`. May be repeated; all must hold.
     ///
-    /// p1 to p99.9999, median or mean of the response times, or `errors` (`errors < 0.1%`), of all
-    /// operations or of one kind (`read p99 < 5ms`). That the backlog must not grow is always a limit.
+    /// A limit bounds p1 to p99.9999, the median or the mean of the response times, or the share of
+    /// `errors` (`errors < 0.1%`), of all operations or of one kind (`read p99 < 5ms`). A growing
+    /// backlog always counts as a broken limit.
     #[arg(long = "slo", required = true, value_parser = limit, value_name = "LIMIT")]
     limits: Vec<String>,
-    /// Smallest multiple to try; of clients at least 1.
-    #[arg(long, default_value_t = CampaignLoadLine::SMALLEST, value_name = "MULTIPLE")]
+    /// Smallest multiple to try; at least 1 if clients are multiplied.
+    #[arg(long = "min", default_value_t = CampaignLoadLine::SMALLEST, value_name = "MULTIPLE", hide_short_help = true, help_heading = "Search and verdicts")]
     from: f64,
     /// Largest multiple to try.
-    #[arg(long, default_value_t = CampaignLoadLine::LARGEST, value_name = "MULTIPLE")]
+    #[arg(long = "max", default_value_t = CampaignLoadLine::LARGEST, value_name = "MULTIPLE", hide_short_help = true, help_heading = "Search and verdicts")]
     to: f64,
-    /// End a search when its confidence interval is this narrow.
-    #[arg(long, default_value = "5%", value_parser = fraction, value_name = "FRACTION")]
+    /// End a search when its confidence interval is as narrow as this fraction.
+    #[arg(long, default_value = "5%", value_parser = fraction, value_name = "FRACTION", hide_short_help = true, help_heading = "Search and verdicts")]
     width: f64,
-    /// Price of a target per hour, for the cost of a million operations at its load line. May be
-    /// repeated.
-    #[arg(long = "cost", value_name = "TARGET=PRICE/h", value_parser = cost)]
+    /// Price of a target per hour. May be repeated.
+    ///
+    /// The report then has the cost of a million operations at the load line of the target.
+    #[arg(long = "cost", value_name = "TARGET=PRICE/h", value_parser = cost, hide_short_help = true)]
     costs: Vec<(String, f64)>,
-    /// Search while the systems are like this, each condition a row of its own: healthy, degraded (one
-    /// server is killed), rebuild, scrub, full (to 90 %), slow, delay, loss, disk-slow. Targets must be
-    /// stacks.
-    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition)]
+    /// Conditions of the systems, such as healthy,degraded,slow. Targets must be stacks.
+    ///
+    /// One or more of: healthy, degraded, rebuild, scrub, full, slow, delay, loss, disk-slow. Each
+    /// condition is a separate row of the results. degraded: one server is killed. full: the file
+    /// system is filled to 90 %.
+    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition, help_heading = "State of the systems")]
     conditions: Vec<String>,
-    /// Server that has the fault of --under (default: another one in each trial).
-    #[arg(long, value_name = "SERVER")]
+    /// Server that the fault of --under hits (default: a different one in each trial).
+    #[arg(
+        long,
+        value_name = "SERVER",
+        hide_short_help = true,
+        help_heading = "State of the systems"
+    )]
     victim: Option<String>,
-    /// Wait at most TIME for a system to answer again after the fault of --under (default: 120s).
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    /// Maximum wait for a system to respond after the fault of --under (default: 120s).
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME", hide_short_help = true, help_heading = "State of the systems")]
     recovery_timeout: Option<Nanos>,
-    /// Search the first target twice: the A/A control.
-    #[arg(long)]
+    /// Search the first target twice, as the A/A control.
+    #[arg(long, hide_short_help = true, help_heading = "Search and verdicts")]
     control: bool,
     #[command(flatten)]
     timing: TrialTimingArgs,
@@ -84,15 +98,14 @@ pub(super) struct LoadLineArgs {
     source: ClientLoadArgs,
     #[command(flatten)]
     destroy: DestroyArgs,
-    /// Equivalence margin: load lines within this fraction of each other are equivalent
-    /// (default: 0.05).
-    #[arg(long, value_name = "FRACTION")]
+    /// Equivalence margin: load lines within this fraction are equivalent (default: 0.05).
+    #[arg(long, value_parser = share, value_name = "FRACTION", hide_short_help = true, help_heading = "Search and verdicts")]
     margin: Option<f64>,
-    /// Exit with an error code when there is such a verdict.
+    /// Exit with an error code if this verdict occurs.
     ///
-    /// `inconclusive` exits with 11: nothing is known of a load line, or other programs took so much of
-    /// the machine that they decided.
-    #[arg(long, value_name = "VERDICT", value_parser = ["inconclusive"])]
+    /// `inconclusive`: exit code 11 if a load line is unknown, or if other programs used so much of
+    /// the machine that they determined the result.
+    #[arg(long, value_name = "VERDICT", value_parser = ["inconclusive"], help_heading = "Search and verdicts")]
     fail_on: Option<String>,
 }
 
@@ -120,7 +133,7 @@ pub(super) fn limit(text: &str) -> Result<String, String> {
 }
 
 impl LoadLineArgs {
-    fn campaign(&self) -> CampaignSpec {
+    fn campaign(&self) -> Result<CampaignSpec, CliError> {
         let mut spec = CampaignSpec {
             margin: self.margin,
             control: self.control,
@@ -140,7 +153,7 @@ impl LoadLineArgs {
                 recovery_timeout: self.recovery_timeout.map(WrittenTime),
                 ..CampaignFaults::default()
             },
-            target: self.targets.iter().map(Into::into).collect(),
+            target: named_targets(&self.targets, &self.names)?,
             workload: self.workloads.iter().map(Into::into).collect(),
             ..CampaignSpec::default()
         };
@@ -148,13 +161,13 @@ impl LoadLineArgs {
         self.precondition.apply(&mut spec);
         self.shape.apply(&mut spec);
         self.source.apply(&mut spec);
-        spec
+        Ok(spec)
     }
 }
 
 pub(super) fn main(args: &LoadLineArgs) -> CliResult {
     let measured = measure(
-        &args.campaign(),
+        &args.campaign()?,
         &RunAttempt {
             source: &args.source,
             consent: args.destroy.consent(),

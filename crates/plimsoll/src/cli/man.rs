@@ -15,10 +15,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Environment variables that change what the program does.
-const ENVIRONMENT: [(&str, &str); 10] = [
+const ENVIRONMENT: [(&str, &str); 12] = [
     (
         "PLIMSOLL_STATE",
         "Directory of journals and stacks, instead of those under FILES.",
+    ),
+    (
+        "PLIMSOLL_CONFIG",
+        "File of defaults for options and results, instead of those under FILES.",
+    ),
+    (
+        "XDG_CONFIG_HOME",
+        "The file of defaults is plimsoll/config.toml below it.",
     ),
     (
         "XDG_STATE_HOME",
@@ -34,7 +42,7 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ),
     (
         "PLIMSOLL_SERVER",
-        "The server that runs are pushed to, where --to names none.",
+        "The server that runs are pushed to, where --server names none.",
     ),
     ("PLIMSOLL_TOKEN", "The token for that server."),
     (
@@ -49,7 +57,11 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("COLUMNS", "Width of tables and charts on the terminal."),
 ];
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
+    (
+        "~/.config/plimsoll/config.toml",
+        "Defaults of options, and the folder of results; /etc/plimsoll/config.toml where there is none.",
+    ),
     (
         "/var/lib/plimsoll",
         "Journals and stacks of root: what plimsoll raze undoes.",
@@ -68,13 +80,13 @@ const FILES: [(&str, &str); 3] = [
   plimsoll man stack up | man -l -
   plimsoll man --dir ~/.local/share/man/man1")]
 pub(super) struct ManArgs {
-    /// Subcommand whose page is printed, such as `compare` or `stack up` (default: the program's).
+    /// Subcommand whose page is printed, such as `compare` or `stack up` (default: plimsoll).
     #[arg(conflicts_with = "dir")]
     command: Vec<String>,
     /// Write the pages of all subcommands into DIR, which must exist.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Overwrite pages that are there.
+    /// Overwrite existing files.
     #[arg(long, requires = "dir")]
     force: bool,
 }
@@ -365,7 +377,7 @@ mod tests {
                 read_variables(&path, read);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let source = std::fs::read_to_string(&path).unwrap();
-                for call in ["env::var(\"", "env::var_os(\""] {
+                for call in ["env::var(\"", "env::var_os(\"", "variable(\""] {
                     let after = source.split(call).skip(1);
                     let names = after.filter_map(|rest| rest.split_once('"'));
                     read.extend(names.map(|(name, _)| name.to_owned()));

@@ -8,28 +8,29 @@ use plimsoll_core::partial::PoolSettings;
 use plimsoll_fit::RecordingPool;
 use std::path::{Path, PathBuf};
 
-/// Merge partial results of plimsoll profile into the profile of all their recordings.
+/// Merge partial results of plimsoll profile.
 ///
-/// The result is to the last digit that of one plimsoll profile (with -o: of one plimsoll fit) of all
-/// recordings, in whatever order and pieces they come. A recording that comes more than once counts
-/// once. Parts of different settings or format versions are refused, and so are damaged ones.
+/// The result equals that of one plimsoll profile (with -o: one plimsoll fit) of all recordings, to
+/// the last digit, whatever the order and grouping of the parts. A recording that occurs several
+/// times counts once. Damaged parts, and parts with different settings or format versions, are
+/// refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll merge parts/
   plimsoll merge a.part b.part --partial ab.part
   plimsoll merge parts/ -o hosts.toml --html hosts.html
 
-Exit code 14 when the model misses a gate; the file is written anyway.")]
+Exit code 14 if the model misses a gate; the file is written anyway.")]
 pub(super) struct MergeArgs {
-    /// Partial result to read; of a folder, all its files that end in .part.
+    /// Partial result to read, or a folder: all its files that end in .part.
     #[arg(required = true, value_name = "PART")]
     parts: Vec<PathBuf>,
-    /// Write one partial result of all to FILE and show nothing, to be merged with others.
+    /// Write one partial result of all parts to FILE, for further merges; print no profile.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "html", "json", "gates"])]
     partial: Option<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
-    /// Fit a model to the sum of all and write the workload file to FILE, as plimsoll fit does.
+    /// Fit a model to the sum of all recordings, and write the workload file to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// With -o: list every gate, not only missed ones.
@@ -41,7 +42,7 @@ pub(super) struct MergeArgs {
     /// Overwrite existing files.
     #[arg(long)]
     force: bool,
-    /// Print everything as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -158,6 +159,12 @@ fn check_settings(
 fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut parts = Vec::new();
     for path in given {
+        if !path.exists() {
+            let text = format!("there is no file or folder {}", path.display());
+            return Err(CliError::invalid(text).hint(
+                "a part is what plimsoll profile RECORDING --partial NAME.part writes; a folder is read whole",
+            ));
+        }
         if !path.is_dir() {
             parts.push(path.clone());
             continue;

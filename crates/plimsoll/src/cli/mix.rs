@@ -14,29 +14,29 @@ use std::path::PathBuf;
 
 /// Combine several models into one load, as a shared array sees it.
 ///
-/// Each model works in a region of its own; the regions lie one after the other. The mix contains
-/// the requests of all models: recorded requests as they were, those of counters drawn once. It is
-/// as long as the shortest model. Whatever part of it is played, it is the same time of all models.
+/// Each model works in its own region; the regions lie one after the other. The mix contains the
+/// requests of all models: recorded requests unchanged, requests of counters drawn once. The mix is
+/// as long as the shortest model. Any part of the mix covers the same time of all models.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll mix nas.toml db.toml@2 -o both.toml
   plimsoll compare /mnt/a /mnt/b -w both.toml
 
-Exit code 14 when a model or the mix missed a gate; the file is written anyway.")]
+Exit code 14 if a model or the mix missed a gate; the file is written anyway.")]
 pub(super) struct MixArgs {
     /// Models to combine, each with @FACTOR to multiply its rates.
     #[arg(required = true, num_args = 2.., value_name = "MODEL")]
     models: Vec<String>,
-    /// Name of the mix in reports (default: name of the file).
+    /// Name of the mix in reports (default: that of the file).
     #[arg(long)]
     name: Option<String>,
-    /// Seed of what counters do not contain.
+    /// Seed of the properties that counters do not contain.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write the workload file to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Overwrite the file.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print the result as JSON.

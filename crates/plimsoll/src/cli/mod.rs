@@ -5,6 +5,7 @@ mod boot;
 mod check;
 mod compare;
 mod completions;
+mod defaults;
 mod design;
 mod diff;
 mod doctor;
@@ -26,6 +27,7 @@ mod loadline;
 mod man;
 mod measure;
 mod merge;
+mod mistakes;
 mod mix;
 mod model_file;
 mod monitoring;
@@ -54,7 +56,8 @@ mod watchdog;
 mod workloads;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use first_screen::FIRST_SCREEN;
+use defaults::OptionDefaults;
+use first_screen::{FIRST_SCREEN, commands_by_task};
 use plimsoll_agent::raze::{nothing_left, raze_own_runs};
 use plimsoll_console::command_line;
 use plimsoll_console::context;
@@ -69,11 +72,19 @@ use std::process::ExitCode;
 /// Fit a workload to a production recording, run it on several systems side by side, and see which
 /// system serves it best, and with what confidence.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, after_help = EXIT_CODES)]
+#[command(name = "plimsoll", version, after_long_help = EXIT_CODES, help_template = PROGRAM_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: CliCommand,
 }
+
+/// The help of the program. The commands are in a text before it, since the parser knows no groups of them.
+const PROGRAM_HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{before-help}Options:
+{options}{after-help}";
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
@@ -121,12 +132,17 @@ enum CliCommand {
     Offers(offers::OffersArgs),
 }
 
+/// The words behind the name of the program.
+fn typed_words() -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
 /// Helper of a workload that is a program, if this process was started as one.
 fn helper() -> Option<ExitCode> {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = typed_words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = plimsoll_agent::trees::helper(&words)?;
     Some(done.map_or_else(
@@ -163,6 +179,7 @@ fn after_a_panic() -> ExitCode {
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
 fn answer_command_line() -> ExitCode {
+    completions::answer_shell();
     context::print_notices_with(terminal::say);
     if let Some(done) = helper() {
         return done;
@@ -171,9 +188,26 @@ fn answer_command_line() -> ExitCode {
         terminal::print(FIRST_SCREEN);
         return ExitCode::SUCCESS;
     }
-    let read = definition().try_get_matches();
+    let words = typed_words();
+    let defaults = match OptionDefaults::of(&words) {
+        Ok(defaults) => defaults,
+        Err(failure) => {
+            terminal::say(&failure.to_string());
+            return failure.code.into();
+        }
+    };
+    let program = match &defaults {
+        Some(defaults) => defaults.apply(definition(), &words[0]),
+        None => definition(),
+    };
+    let read = program.try_get_matches();
     let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
-        Ok(cli) => cli,
+        Ok(cli) => {
+            if let Some(defaults) = &defaults {
+                terminal::say(&defaults.notice());
+            }
+            cli
+        }
         Err(error) => {
             // Help and version are not failures; clap words and places both well.
             let code = if error.use_stderr() {
@@ -181,11 +215,9 @@ fn answer_command_line() -> ExitCode {
             } else {
                 ExitCode::SUCCESS
             };
-            let text = error.render().to_string();
-            if error.use_stderr() {
-                terminal::say(text.trim_end());
-            } else {
-                terminal::print(&text);
+            match error.use_stderr() {
+                true => terminal::say(&mistakes::text(&error, &words)),
+                false => terminal::print(&error.render().to_string()),
             }
             return code;
         }
@@ -212,8 +244,8 @@ fn matches_of(words: &[String]) -> Result<clap::ArgMatches, CliError> {
 }
 
 fn misread(words: &[String], error: &clap::Error) -> CliError {
-    let text = error.render().to_string();
-    let text = text.trim_start_matches("error: ").trim_end().to_owned();
+    let text = mistakes::text(error, words);
+    let text = text.trim_start_matches("error: ").to_owned();
     CliError::invalid(format!("{}: {text}", words.join(" ")))
 }
 
@@ -273,7 +305,9 @@ fn carry_out(command: CliCommand) -> CliResult {
 
 /// The whole command line, of which help, manual pages and completions are made, too.
 fn definition() -> clap::Command {
-    with_negatives(Cli::command())
+    let program = with_negatives(Cli::command());
+    let commands = commands_by_task(&program);
+    program.before_help(commands)
 }
 
 /// Parses `-1` as a value, so that errors name the valid range, not an "unknown option".

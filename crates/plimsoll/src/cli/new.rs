@@ -12,12 +12,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write a commented file to begin with: a campaign, a workload, an inventory, a stack or a mapping.
+/// Write a commented file to begin with.
 ///
-/// The file has every key with its meaning, and works as it is. Nothing is overwritten. Its first line names
-/// the schema for editors, which is written to .plimsoll/ beside it. A mapping is made for a table of
-/// counters (CSV, JSON or Parquet), which is given: what the names of its columns say is filled in, the
-/// rest stands there as comments. Give the mapping instead of the table to commands that read recordings.
+/// The file contains every key with its meaning, and works as it is. Existing files are not
+/// overwritten. The first line of the file names the schema for editors, which is written to
+/// .plimsoll/ beside the file.
+///
+/// A mapping is made for a given table of counters (CSV, JSON or Parquet). Keys that follow from
+/// column names are filled in; all others are comments. Commands that read recordings take the
+/// mapping instead of the table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll new campaign
@@ -29,8 +32,10 @@ pub(super) struct NewArgs {
     /// Kind of file to write.
     #[arg(value_name = "campaign|workload|inventory|stack|mapping")]
     kind: NewFileKind,
-    /// File to write (default: campaign.toml, workload.toml, lab.toml or stack.toml); of a mapping the
-    /// table: for disks.csv, disks.mapping.toml is written here.
+    /// File to write (default: campaign.toml, workload.toml, lab.toml or stack.toml).
+    ///
+    /// For a mapping, FILE is the table: for disks.csv, disks.mapping.toml is written into the
+    /// current directory.
     file: Option<PathBuf>,
     /// Print the names of the files as JSON.
     #[arg(long)]
@@ -43,9 +48,9 @@ enum NewFileKind {
     Campaign,
     /// Block I/O by groups of workers
     Workload,
-    /// Machines that stacks are spread over, that make load or are recorded
+    /// Machines that run stacks, make load or are recorded
     Inventory,
-    /// A storage system from commands of yours
+    /// A storage system made by your own commands
     Stack,
     /// Meanings of the columns of a table of counters
     Mapping,

@@ -18,13 +18,13 @@ use std::process::ExitCode;
 /// Options of commands that read several recordings.
 #[derive(Debug, clap::Args)]
 pub(super) struct PoolArgs {
-    /// Read names of recordings from FILE as well, one a line; - is standard input.
+    /// Also read names of recordings from FILE, one per line (-: standard input).
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
-    /// Of several recordings: the step of their load over time, from 1m to 1d (default: 10m).
+    /// Several recordings: step of their load over time, from 1m to 1d (default: 10m).
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     step: Option<Nanos>,
-    /// Of several recordings: go on when one cannot be read; it is counted and named.
+    /// Several recordings: continue if one cannot be read; the result counts and names it.
     #[arg(long)]
     pub(super) skip_unreadable: bool,
 }

@@ -14,13 +14,15 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Describe a recording: all devices by load, and one in full; or many recordings together.
+/// Describe a recording, or many recordings together.
 ///
 /// RECORDING contains counters or requests, in any format that plimsoll fit reads
-/// (docs/recordings.md). Shows both averages, metrics over time, bursts and phases; of requests
-/// also sizes, order, working set, reuse and response times. docs/profile.md explains every metric
-/// and its source. Of several recordings: how their hosts and disks are spread, the busiest, and the
-/// sum of all over time.
+/// (docs/recordings.md). The profile shows both averages (of interval rates and over time), metrics
+/// over time, bursts and phases; for requests also sizes, order, working set, reuse and response
+/// times. docs/profile.md explains every metric and its source.
+///
+/// Several recordings: the profile shows the spread over hosts and disks, the busiest of them, and
+/// the sum of all over time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll profile nasdata
@@ -30,13 +32,15 @@ use std::process::ExitCode;
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
 pub(super) struct ProfileArgs {
-    /// Recording to read, or prometheus:URL (docs/recordings.md); several are described together.
+    /// Recording to read, or prometheus:URL (docs/recordings.md).
+    ///
+    /// Several recordings are described together.
     #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
     /// Disk (instance) to describe in full (default: the busiest).
     ///
-    /// Of several recordings: the disk of this name in each (default: all, but for layers above
-    /// others).
+    /// Several recordings: the disk of this name in each (default: all disks, except layers above
+    /// other disks).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -47,24 +51,26 @@ pub(super) struct ProfileArgs {
     to: Option<String>,
     #[command(flatten)]
     pool: PoolArgs,
-    /// Write a partial result to FILE and show nothing; plimsoll merge puts such results together.
+    /// Write a partial result to FILE for plimsoll merge; print no profile.
     #[arg(long, value_name = "FILE", conflicts_with_all = PARTIAL_EXCLUDES)]
     partial: Option<PathBuf>,
     /// Write a self-contained HTML page to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a spreadsheet to FILE: both averages, devices, bursts and phases, every interval.
+    /// Write a spreadsheet to FILE: both averages, devices, bursts, phases and every interval.
     #[cfg(feature = "xlsx")]
     #[arg(long, value_name = "FILE")]
     xlsx: Option<PathBuf>,
-    /// Write every interval of the disk (without --disk: of all disks) to FILE, a Parquet table.
+    /// Write every interval of the disk to FILE as a Parquet table.
+    ///
+    /// Without --disk the table has the intervals of all disks.
     #[cfg(feature = "parquet")]
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Overwrite existing files.
     #[arg(long)]
     force: bool,
-    /// Print everything as JSON.
+    /// Print the profile as JSON.
     #[arg(long)]
     json: bool,
 }

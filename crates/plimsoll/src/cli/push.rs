@@ -13,35 +13,38 @@ use std::process::ExitCode;
 
 /// Push a run to a team's server.
 ///
-/// The run folder is sent with the digests of its files. The command ends well when the folder is on the
-/// server's disk and its figures are in the database: such a run is not lost. It can be repeated at any time;
-/// what arrived before is not sent again. Only you see the run unless you share it.
+/// The command sends the run folder with the digests of its files. Success means that the folder is
+/// on the server's disk and its figures are in the database: the run cannot be lost. The command
+/// can be repeated at any time; files that arrived before are not sent again. Only you see the run
+/// unless you share it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll push plimsoll-results/20260105-090000-4711 --to https://lab.example:7433 --token-file ~/.plimsoll-token
-  PLIMSOLL_TOKEN=… plimsoll push run --to https://lab.example:7433 --revision \"$(git rev-parse HEAD)\" --share")]
+  plimsoll push plimsoll-results/20260105-090000-4711 --server https://lab.example:7433 --token-file ~/.plimsoll-token
+  PLIMSOLL_TOKEN=… plimsoll push run --server https://lab.example:7433 --revision \"$(git rev-parse HEAD)\" --share")]
 pub(super) struct PushArgs {
-    /// The run folder.
+    /// Run folder to push.
     run: PathBuf,
     /// Address of the server (default: PLIMSOLL_SERVER).
-    #[arg(long, value_name = "https://HOST[:PORT]")]
+    #[arg(long = "server", value_name = "https://HOST[:PORT]")]
     to: Option<String>,
-    /// Read the token from FILE, which must be yours alone (default: PLIMSOLL_TOKEN holds it).
+    /// Read the token from FILE, which must be yours alone (default: value of PLIMSOLL_TOKEN).
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Trust the certificates in FILE (PEM) instead of those of this machine.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Revision that was measured, such as a commit or a release: series name it where they change.
+    /// Revision that was measured, such as a commit or a release.
+    ///
+    /// Series name the revision at their changes.
     #[arg(long, default_value = "", value_name = "TEXT")]
     revision: String,
-    /// The system that all others are divided by, block by block (default: the first).
+    /// System that all others are divided by, block by block (default: the first).
     #[arg(long, value_name = "SYSTEM")]
     reference: Option<String>,
-    /// Let the whole team see the run.
+    /// Share the run with the whole team.
     #[arg(long)]
     share: bool,
-    /// Print the outcome as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +60,7 @@ pub(super) fn main(args: &PushArgs) -> CliResult {
         .or_else(|| set(std::env::var("PLIMSOLL_SERVER")));
     let to = to.ok_or_else(|| {
         CliError::invalid("no server is given")
-            .hint("give --to https://HOST:PORT, or set PLIMSOLL_SERVER")
+            .hint("give --server https://HOST:PORT, or set PLIMSOLL_SERVER")
     })?;
     let token = match (&args.token_file, set(std::env::var("PLIMSOLL_TOKEN"))) {
         (Some(path), _) => PushToken::File(path.clone()),

@@ -11,10 +11,11 @@ use plimsoll_machine::{orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Remove everything that plimsoll made on this machine and has not removed.
+/// Remove everything that plimsoll made and has not removed.
 ///
-/// Undoes what the journals list: stacks that are up, and what killed runs left behind. What a
-/// running plimsoll uses is not touched, but listed.
+/// The command undoes all journaled steps (stacks that are up, remains of killed runs), and removes
+/// objects with plimsoll's mark that no journal lists. Objects in use by a running plimsoll are
+/// listed, not removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll raze --dry-run
@@ -24,13 +25,13 @@ pub(super) struct RazeArgs {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print what would be undone; change nothing.
+    /// Print the steps to undo; change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Give up these nodes: what was made there counts as removed.
+    /// Give up these nodes: everything made on them counts as removed.
     ///
-    /// Nodes that no longer exist, separated by commas; also paths (beginning with /) that no
-    /// longer exist.
+    /// NODES are nodes that no longer exist, separated by commas, or paths (beginning with /) that
+    /// no longer exist.
     #[arg(long = "forget-node", value_name = "NODES", value_delimiter = ',')]
     forget_nodes: Vec<String>,
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Show the report of a run again, from its folder.
 ///
-/// A run that was killed is reported up to its last second.
+/// The report of a killed run covers everything up to its last second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll report plimsoll-results/20260101-120000-4711
@@ -21,14 +21,14 @@ use std::process::ExitCode;
 
 Formats of --export: .md (Markdown), .csv and .parquet (every second), .trials.csv and .trials.parquet
 (every trial; also the names trials.csv, trials.parquet), .xlsx, .json, .hlog (HdrHistogram), .xml (JUnit).
-docs/exports.md describes each.")]
+docs/exports.md describes all formats.")]
 pub(super) struct ReportArgs {
     /// Run folder.
     folder: PathBuf,
-    /// Write the page to FILE instead of into the run folder.
+    /// Write the HTML page to FILE instead of into the run folder.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the run to files for other programs, each in the format that its name ends with.
+    /// Export the run to files for other programs; the name of each file sets its format.
     #[arg(
         long,
         value_name = "FILE",
@@ -36,17 +36,17 @@ pub(super) struct ReportArgs {
         conflicts_with_all = ["html", "csv", "classic", "json"]
     )]
     export: Vec<PathBuf>,
-    /// Format of the one file of --export, whatever its name.
+    /// Format of the single file of --export, whatever its name.
     #[arg(long = "as", value_name = "FORMAT", requires = "export",
         value_parser = PossibleValuesParser::new(ReportExportFormat::ALL.map(ReportExportFormat::name)))]
     format: Option<String>,
-    /// Overwrite files of --export.
+    /// Overwrite existing files.
     #[arg(long, requires = "export")]
     force: bool,
-    /// Print one line per trial and kind of operation, as CSV.
+    /// Print one line per trial and kind of operation as CSV.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Print each trial of a classic benchmark in the format of the original program instead.
+    /// Print each trial of a classic benchmark in the original program's format instead.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     classic: bool,
     /// Print the results as JSON.
@@ -54,7 +54,26 @@ pub(super) struct ReportArgs {
     json: bool,
 }
 
+/// Refuses a folder that is not there, with the latest run that is.
+pub(super) fn check_run_folder(folder: &Path) -> Result<(), CliError> {
+    if folder.exists() {
+        return Ok(());
+    }
+    let error = CliError::invalid(format!("there is no run folder {}", folder.display()));
+    let entries = std::fs::read_dir(super::defaults::results())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let runs = entries.filter(|entry| plimsoll_archive::manifest(&entry.path()).is_ok());
+    let latest = runs.max_by_key(|run| run.metadata().and_then(|facts| facts.modified()).ok());
+    Err(match latest {
+        Some(run) => error.hint(format!("the latest run here is {}", run.path().display())),
+        None => error.hint("a run folder is what -o of run, compare and loadline names"),
+    })
+}
+
 pub(super) fn main(args: &ReportArgs) -> CliResult {
+    check_run_folder(&args.folder)?;
     if !args.export.is_empty() {
         return export(args);
     }
@@ -199,6 +218,12 @@ pub(super) fn write_page(results: &RunFolderContents, folder: &Path) -> Result<P
 pub(super) fn as_text(results: &RunFolderContents, answer_only: bool) -> String {
     let report = plimsoll_report::build(results);
     plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), answer_only)
+}
+
+/// The answer alone, on one screen of a terminal.
+pub(super) fn as_screen(results: &RunFolderContents) -> String {
+    let report = plimsoll_report::build(results);
+    plimsoll_report::terminal_screen(&report, terminal::width(), terminal::colour())
 }
 
 /// The results for a machine.

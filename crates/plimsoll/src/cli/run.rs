@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
+use super::loadline::limit;
 use super::measure::{
     ClientLoadArgs, ConditioningArgs, DestroyArgs, RunAttempt, RunAttemptArgs, TrialTimingArgs,
     drawn_seed, enter_directory, kept, measure,
@@ -8,42 +9,51 @@ use super::measure::{
 use super::stack::StackOptionArgs;
 use plimsoll_console::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::campaign::{CampaignOrder, CampaignSpec};
+use plimsoll_core::load_line::SloVerdict;
 use plimsoll_core::rng::Seed;
 use plimsoll_run::campaign_file::CampaignFile;
 use plimsoll_run::trust::STANDARD_INPUT;
+use plimsoll_stats::slo::slo_results;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Run one workload on one target and report the results.
 ///
-/// WORKLOAD is a name (see `plimsoll workloads`), with settings after commas or in the options of
-/// the original program; or a file: a model made by `plimsoll fit`, with `@FACTOR` to multiply its
-/// rates, a fio job (.fio), a filebench script (.f); or an original program before a colon, such as
-/// `fio:FILE`.
+/// WORKLOAD is one of: a name (see `plimsoll workloads`), with settings after commas or in the
+/// options of the original program; a file, which is a model made by `plimsoll fit`, a fio job
+/// (.fio) or a filebench script (.f); an original program before a colon, such as `fio:FILE`.
+/// `@FACTOR` after a model multiplies its rates.
 ///
 /// TARGET is a directory, a new file (`file:PATH`), a block device, an existing iSCSI or NBD target
 /// (`iscsi://host/target/lun`, `nbd://host/export`), an NFS export (`nfs://host/export`), the name
 /// of a stack, `null` (discards everything: measures plimsoll itself) or `sim` (a simulated disk in
 /// virtual time).
 ///
-/// Instead of both, a campaign file is carried out, as --save of the measuring commands writes it, or the
-/// campaign of a run folder: one that was interrupted goes on. `-` reads a campaign from standard input.
-/// Options that are given are stronger.
+/// A campaign file (as --save of the measuring commands writes it) or a run folder replaces
+/// WORKLOAD and TARGET. The command runs the campaign; an interrupted run folder is resumed. `-`
+/// reads a campaign from standard input. Options of the command line override the campaign.
 ///
-/// With --trace-ops nothing is run: the operations of the workload are printed.
+/// With --trace-ops the command prints the operations of the workload and runs nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll run varmail,nfiles=50000 /mnt/a
   plimsoll run 'bonnie++ -s 4g -n 16 -r 0' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
+  plimsoll run nas.toml /mnt/a --slo 'p99 < 20ms' --slo 'errors < 0.1%'
   plimsoll run nas.toml sim --full-replay
   plimsoll run campaign.toml -o results/monday
   plimsoll run varmail,nthreads=1 --trace-ops 13")]
 pub(super) struct RunArgs {
-    /// Workload to run, or a campaign file (- for standard input) or run folder.
+    /// Workload to run, or a campaign file (-: standard input) or run folder.
     workload: String,
-    /// Target to run it on. Of a campaign, and with --trace-ops, there is none.
+    /// Target to run on. Campaigns and --trace-ops take no target.
     target: Option<String>,
+    /// Limit that the run must keep, such as `p99 < 20ms`. May be repeated.
+    ///
+    /// plimsoll loadline --help describes limits. The report shows pass or fail. Exit code 10 if a
+    /// limit is broken, 11 if the operations are too few to decide.
+    #[arg(long = "slo", value_parser = limit, value_name = "LIMIT")]
+    limits: Vec<String>,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
@@ -58,30 +68,48 @@ pub(super) struct RunArgs {
     destroy: DestroyArgs,
     /// Play the whole recording instead of a sample of it.
     ///
-    /// By default a run that is shorter than the recording plays one-second slices of counters, or
-    /// a stretch of requests.
-    #[arg(long, conflicts_with = "length")]
+    /// By default a run shorter than the recording plays a sample: one-second slices of counters,
+    /// or a stretch of requests.
+    #[arg(
+        long,
+        conflicts_with = "length",
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     full_replay: bool,
     /// Print the first N operations of one worker, and run nothing.
     ///
-    /// Each with the phase of a series, kind, file, offset and bytes, in order; of a series N of
-    /// each phase.
+    /// Operations are printed in order, with kind, file, offset and bytes; in a series also with
+    /// the phase, N operations of each phase.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
-        conflicts_with_all = ["output", "destroy", "full_replay", "dry_run"])]
+        conflicts_with_all = ["output", "destroy", "full_replay", "dry_run"], help_heading = "Trials", hide_short_help = true)]
     trace_ops: Option<u32>,
-    /// Print the intended and the actual submission times of the first N operations, in
-    /// nanoseconds.
+    /// Print intended and actual submission times of the first N operations, in nanoseconds.
     ///
-    /// Plays the block I/O of the first worker on `null`. For tests of pacing.
+    /// The first worker's block I/O is played on `null`. For tests of pacing.
     #[arg(long, hide = true, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
         conflicts_with_all = ["output", "destroy", "full_replay", "dry_run", "trace_ops"])]
     trace_issues: Option<u32>,
-    /// Group of the traced worker, from 0.
-    #[arg(long, value_name = "G", default_value_t = 0, requires = "trace_ops")]
+    /// Group of the traced worker, counted from 0.
+    #[arg(
+        long,
+        value_name = "G",
+        default_value_t = 0,
+        requires = "trace_ops",
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     group: u32,
-    /// Number of the traced worker (thread) in its group, from 0.
-    #[arg(long, value_name = "W", default_value_t = 0, requires = "trace_ops")]
+    /// Number of the traced worker (thread) in its group, counted from 0.
+    #[arg(
+        long,
+        value_name = "W",
+        default_value_t = 0,
+        requires = "trace_ops",
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     worker: u32,
 }
 
@@ -160,6 +188,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
     shape.apply(&mut spec);
     args.source.apply(&mut spec);
     spec.trial.full_replay |= args.full_replay;
+    spec.trial.limits.extend(args.limits.iter().cloned());
     let measured = measure(
         &spec,
         &RunAttempt {
@@ -180,6 +209,14 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         .is_some_and(|line| !line.requirement.0.is_empty())
     {
         return Ok(super::fit_for::exit_code(&results));
+    }
+    let slos = slo_results(&results.manifest, &results.trials);
+    let has = |verdict| slos.iter().any(|slo| slo.verdict == verdict);
+    if has(SloVerdict::Fail) {
+        return super::done(CliExitCode::Different);
+    }
+    if has(SloVerdict::Unknown) {
+        return super::done(CliExitCode::Inconclusive);
     }
     let mut fidelity = results.trials.iter().flat_map(|trial| &trial.fidelity);
     match fidelity.any(|line| !line.passed()) {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Bring storage systems up, here or on other machines; test, change and take them down.
+/// Bring up, test, change and take down storage systems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll stack list
@@ -40,11 +40,14 @@ pub(super) struct StackArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum StackCommand {
-    /// List stacks and layers, and what is missing here to use them.
+    /// List stacks and layers, and what this machine lacks for them.
     List(list::StackListArgs),
     /// Show the settings of a stack or a layer.
     Show(list::StackShowArgs),
-    /// Test stacks: they keep data, syncs reach the disk, strangers stay out, and a node can fail.
+    /// Test data integrity, syncs, access and node failure of stacks.
+    ///
+    /// The stacks must keep data, syncs must reach the disk, other users must have no access, and a
+    /// node may fail.
     Check(check::StackCheckArgs),
     /// Bring stacks up.
     Up(StackUpArgs),
@@ -54,17 +57,23 @@ enum StackCommand {
     Down(StackDownArgs),
     /// Add a node to a stack, and spread the data over all nodes.
     Grow(StackGrowArgs),
-    /// Stop the last node of a stack, so that it runs degraded.
+    /// Stop the last node, so that the stack runs degraded.
     Degrade(StackChangeArgs),
-    /// Start the stopped node again, and bring its data up to date.
+    /// Restart the stopped node, and bring its data up to date.
     Rebuild(StackChangeArgs),
-    /// Read all data of a stack, and compare them with their copies or checksums.
+    /// Read all data of a stack, and verify copies or checksums.
+    ///
+    /// Exit code 12 if errors cannot be repaired.
     Scrub(StackChangeArgs),
     /// Take a snapshot of the data of a stack.
     Snapshot(StackChangeArgs),
-    /// Move the service of a stack to another node, as before maintenance.
+    /// Move the service of a stack to another node.
+    ///
+    /// For example before maintenance.
     Switch(StackChangeArgs),
-    /// Restore the data of a lost node on the machine that replaces it, under its name and address.
+    /// Restore the data of a lost node on its replacement.
+    ///
+    /// The new machine has the name and address of the lost node.
     Replace(StackReplaceArgs),
 }
 
@@ -72,14 +81,14 @@ enum StackCommand {
 struct StackReplaceArgs {
     #[command(flatten)]
     change: StackChangeArgs,
-    /// Node to restore, as the inventory names it.
+    /// Node to restore, by its name in the inventory.
     #[arg(value_name = "NODE")]
     node: String,
 }
 
 #[derive(Debug, clap::Args)]
 struct StackChangeArgs {
-    /// Stack, as it was brought up.
+    /// Name of the stack, as given to plimsoll stack up.
     #[arg(value_name = "STACK")]
     name: String,
     /// Print the result as JSON.
@@ -94,8 +103,9 @@ struct StackChangeArgs {
 struct StackGrowArgs {
     #[command(flatten)]
     change: StackChangeArgs,
-    /// Inventory file that names one more machine, where the stack runs on machines of an
-    /// inventory.
+    /// Inventory file that defines one more machine.
+    ///
+    /// For stacks on machines of an inventory.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
 }
@@ -104,8 +114,8 @@ struct StackGrowArgs {
 struct StackUpArgs {
     /// Stacks to bring up.
     ///
-    /// Names as in `plimsoll stack list`, with settings and layers: `nbd(read_delay=5ms)`,
-    /// `gluster(distribute)+crypt`; or files that describe stacks of your own: `./mine.toml`.
+    /// Names as in `plimsoll stack list`, with settings and layers (`nbd(read_delay=5ms)`,
+    /// `gluster(distribute)+crypt`), or files that define your own stacks (`./mine.toml`).
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
@@ -127,7 +137,7 @@ struct StackStatusArgs {
 
 #[derive(Debug, clap::Args)]
 struct StackDownArgs {
-    /// Stacks to take down, as they were brought up.
+    /// Stacks to take down, by the names given to plimsoll stack up.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     /// Print the result as JSON.
@@ -145,23 +155,26 @@ const FIRST_PORT: u16 = 13_260;
 
 /// Where the files of stacks lie and how large they are.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Stacks")]
 pub(super) struct StackOptionArgs {
     /// Size of each node's disk (default: 2G).
-    #[arg(long = "size", value_parser = units::parse_size, value_name = "SIZE")]
+    #[arg(long = "size", value_parser = units::parse_size, value_name = "SIZE", hide_short_help = true)]
     size_bytes: Option<u64>,
     /// Directory for the nodes' disks: the storage that is measured in the end.
     ///
-    /// Default: stacks/ in the state directory, which is `PLIMSOLL_STATE`, else /var/lib/plimsoll
-    /// for root and ~/.local/state/plimsoll for other users.
-    #[arg(long = "dir", value_name = "DIR")]
+    /// Default: stacks/ in the state directory. The state directory is `PLIMSOLL_STATE`, else
+    /// /var/lib/plimsoll for root and ~/.local/state/plimsoll for other users.
+    #[arg(long = "dir", value_name = "DIR", hide_short_help = true)]
     base: Option<PathBuf>,
-    /// First port to use on the loopback address; ports in use are skipped (default: 13260).
-    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    first_port: Option<u16>,
-    /// Where the servers of stacks run (default: the stack's own choice).
+    /// First port to use on the loopback address (default: 13260).
     ///
-    /// `here`: on this machine; `netns`: on this machine, each in a network namespace of its own;
-    /// FILE.toml: on the machines of an inventory file (docs/stacks/inventory.md).
+    /// Ports in use are skipped.
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), hide_short_help = true)]
+    first_port: Option<u16>,
+    /// Machines for the servers of stacks (default: as the stack chooses).
+    ///
+    /// `here`: this machine. `netns`: this machine, each server in its own network namespace.
+    /// FILE.toml: the machines of an inventory file (docs/stacks/inventory.md).
     #[arg(long = "on", value_name = "here|netns|FILE.toml")]
     on: Option<String>,
     #[command(flatten)]

@@ -12,12 +12,18 @@ use std::path::{Path, PathBuf};
 /// Which files may start programs.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct TrustArgs {
-    /// Let FILE (- is standard input) start the programs that it names. May be repeated.
+    /// Let FILE (-: standard input) start the programs that it names. May be repeated.
     ///
-    /// For campaigns, gates, experiments, stacks of your own and job files: without it, a file that would
-    /// start a program is refused, and the error lists what it would start. Files that FILE names are not
-    /// included. What you type yourself, such as -w 'cmd:COMMAND', needs no trust.
-    #[arg(id = "trust", long = "trust", value_name = "FILE")]
+    /// For campaigns, gates, experiments, user-defined stacks and job files. Without trust, a file
+    /// that would start a program is refused, and the error lists its programs. Trust does not
+    /// extend to files that FILE names. Programs on the command line itself, such as -w
+    /// 'cmd:COMMAND', need no trust.
+    #[arg(
+        id = "trust",
+        long = "trust",
+        value_name = "FILE",
+        hide_short_help = true
+    )]
     files: Vec<PathBuf>,
 }
 

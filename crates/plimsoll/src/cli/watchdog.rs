@@ -5,7 +5,7 @@ use plimsoll_console::failure::CliResult;
 use plimsoll_console::terminal;
 use std::process::ExitCode;
 
-/// Watch the target of a stack's disk, and end its client when the target is gone (internal).
+/// Watch the target of a stack's disk; end its client if the target disappears (internal).
 #[derive(Debug, clap::Args)]
 pub(super) struct WatchdogArgs {}
 

@@ -8,7 +8,7 @@ use plimsoll_core::workload::Workload;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// List the workloads that are known by name, or the settings of one.
+/// List the workloads known by name, or the settings of one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll workloads
@@ -16,7 +16,8 @@ use std::process::ExitCode;
   plimsoll run varmail,nfiles=50000,nthreads=32 /mnt/a
   plimsoll run 'iozone -i 0 1 -t 4 -s 64m -r 4k -e' /mnt/a")]
 pub(super) struct WorkloadsArgs {
-    /// Workload whose settings are shown.
+    /// Workload whose settings are listed.
+    #[arg(value_name = "WORKLOAD")]
     name: Option<String>,
     /// Print the list as JSON.
     #[arg(long)]

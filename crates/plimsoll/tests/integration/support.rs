@@ -50,6 +50,8 @@ impl Lab {
         command.args(args).current_dir(self.folder.path());
         command
             .env("PLIMSOLL_STATE", self.path("state"))
+            // No defaults of whoever runs the tests.
+            .env("XDG_CONFIG_HOME", self.path("config"))
             .env("NO_COLOR", "1");
         command.stdin(Stdio::null());
         command
@@ -61,10 +63,10 @@ impl Lab {
             .expect("the program was built for this test")
     }
 
-    /// Runs it with another state directory, as another user would.
-    pub(crate) fn run_in_state(&self, state: &str, args: &[&str]) -> Output {
+    /// Runs it with these variables: with another state directory, as another user would.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
         let mut command = self.command(args);
-        command.env("PLIMSOLL_STATE", state);
+        command.envs(variables.iter().copied());
         command
             .output()
             .expect("the program was built for this test")

@@ -190,6 +190,7 @@ impl DrawnKeys {
             target: vec![
                 CampaignTarget {
                     target: self.word(),
+                    name: self.maybe(Self::word),
                     settings: self.settings(),
                 };
                 2

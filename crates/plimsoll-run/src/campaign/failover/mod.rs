@@ -110,6 +110,18 @@ impl FailoverContext {
         )))
     }
 
+    /// Faults that can be injected into a server, in words.
+    fn possible_with(&self, victim: &StackServer) -> String {
+        let kinds = FaultKind::ALL.into_iter();
+        let possible =
+            kinds.filter(|kind| faults::plan(*kind, victim, &self.made, &self.site).is_ok());
+        let names: Vec<&str> = possible.map(FaultKind::name).collect();
+        match names.is_empty() {
+            true => format!("no fault can be injected into {}", victim.name),
+            false => format!("possible with {}: --fault {}", victim.name, names.join(",")),
+        }
+    }
+
     /// A fault of each server that it may be injected into, each of which can be done.
     fn plan_all(
         &mut self,
@@ -121,8 +133,8 @@ impl FailoverContext {
         let refused = doing(CliExitCode::Usage, what());
         let mut of_each = Vec::new();
         for victim in self.victims(victim)? {
-            let fault_plan =
-                faults::plan(fault, &victim, &self.made, &self.site).map_err(&unable)?;
+            let fault_plan = faults::plan(fault, &victim, &self.made, &self.site)
+                .map_err(|error| unable(error).hint(self.possible_with(&victim)))?;
             faults::carry_out(&fault_plan.trial, &self.id, &mut self.nodes).map_err(&refused)?;
             of_each.push(FailoverFault {
                 fault,

@@ -104,6 +104,20 @@ pub fn check_asked_under_faults(
     let Some(injection) = settings.inject.first() else {
         return Ok(());
     };
+    let stacks = targets.iter().filter_map(|target| target.stack());
+    let mut servers = stacks.map(|one| one.stack.shape(one).map_or(1, |shape| shape.servers));
+    // Beside others such a stack is left out, with a note.
+    if servers.all(|number| number == 0) {
+        let names: Vec<String> = targets
+            .iter()
+            .filter_map(|target| Some(target.stack()?.parts.to_string()))
+            .collect();
+        let text = format!(
+            "inject a fault into a server of {}: it has no servers of its own",
+            names.join(", ")
+        );
+        return Err(CliError::usage(text).hint("plimsoll stack list shows stacks with servers"));
+    }
     for one in asked.iter().filter(|one| !one.workload.is_idle()) {
         check_load(&one.workload, length(one, settings), injection)?;
     }

@@ -42,12 +42,12 @@ const WIDTH: f64 = 0.2;
 /// Share of a file system that stays free.
 const KEEP_FREE: f64 = 0.1;
 
-/// Tell how fast and how safe storage is, and which uses it fits, in five minutes.
+/// Report in 5 minutes which uses storage fits, and how safe it is.
 ///
-/// Each path is a directory. Within it plimsoll plays what etcd, a PostgreSQL log, virtual machines and a
-/// mail server need, slower and faster, and tells how many times of that the storage carries. It needs no
-/// root, keeps a tenth of the file system free, removes what it made, and ends early when it makes requests
-/// of others on the same disk slow.
+/// Each path is a directory. In it, plimsoll plays the loads of etcd, a PostgreSQL log, virtual
+/// machines and a mail server at several multiples, and reports the largest multiple that the
+/// storage sustains. The command does not require root. It keeps a tenth of the file system free,
+/// removes its files, and ends early if it slows down requests of other programs on the same disk.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("budget", |arg| arg
     .help("Start no further trial after TIME (default: 5m for each path)")
@@ -59,15 +59,18 @@ const KEEP_FREE: f64 = 0.1;
   plimsoll check --use etcd,iops=500 --use postgres-wal,commits=400 /mnt/a
   plimsoll check --read-only /srv
 
-plimsoll fit-for asks about one use for longer, and is surer. Exit code 11 when nothing could be told.")]
+For a longer and more certain test of one use, run plimsoll fit-for.
+Exit code 11 if no use was decided.")]
 pub(super) struct CheckArgs {
-    /// Directories; where several are given, each use is compared between them.
+    /// Directories to check. With several, each use is compared between them.
     #[arg(default_value = ".", value_name = "PATH")]
     paths: Vec<String>,
-    /// Ask about this use instead of those above. May be repeated; fit-for --list has all.
+    /// Check this use instead of the default ones. May be repeated.
+    ///
+    /// plimsoll fit-for --list lists all uses.
     #[arg(long = "use", value_name = "USE")]
     uses: Vec<String>,
-    /// Make nothing and load nothing: look for ten seconds at what others do on the disks.
+    /// Create no files and no load; watch for ten seconds how other programs use the disks.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
@@ -124,7 +127,7 @@ pub(super) fn main(args: &CheckArgs) -> CliResult {
     let trust = TrustArgs::default();
     let watch = DiskWatch::of(neighbours, time_of(args) + GRACE);
     let folder = args.attempt.output.clone();
-    let folder = folder.unwrap_or_else(|| Path::new("plimsoll-results").join(run_id::run_id()));
+    let folder = folder.unwrap_or_else(|| super::defaults::results_folder(run_id::run_id()));
     let measured = watch.during(&ender, &clock, || {
         let attempt = RunAttempt {
             output: Some(folder.clone()),

@@ -21,7 +21,7 @@ impl DurabilityFolder {
         let name = || format!("durability-{}", run_id::run_id());
         let path = match output {
             Some(path) => path.to_path_buf(),
-            None => PathBuf::from("plimsoll-results").join(name()),
+            None => crate::cli::defaults::results_folder(name()),
         };
         if path.join(RESULT).exists() {
             let text = format!("{} has a result already", path.display());

@@ -34,13 +34,13 @@ const DISK_MAX: u64 = 16 << 30;
 /// Time that starting, asking and mounting take of one load or state, for what is said beforehand.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
-/// Show what settings of a server or a stack gain, and which acknowledged writes they lose when the power
-/// fails.
+/// Find which acknowledged writes a power cut loses, by setting.
 ///
-/// Nothing is switched off: the server works on a disk that logs every write and flush, and that disk is
-/// cut afterwards at many instants; of a stack all disks at one. Each crash state is mounted, the server is
-/// started on it, and asked for all that it had acknowledged. Speed is measured on the storage of --on,
-/// without logging disks.
+/// No real power is cut. The server works on a disk that logs every write and flush. Plimsoll then
+/// cuts this disk at many instants; the disks of a stack are all cut at one instant (see
+/// --cut-disks). Each crash state is mounted, and the server is started on it and queried for
+/// everything that it had acknowledged. Speed is measured on the storage of --on, without logging
+/// disks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll durability files
@@ -51,67 +51,83 @@ const OVERHEAD: Nanos = Nanos(1_500_000_000);
   plimsoll durability /mnt/data
   plimsoll durability ./server.toml --clients 16 --trust ./server.toml
 
-Needs root. docs/durability.md has the form of a server file.
-Exit code 12 when a setting that claims to be safe lost something, or one lost more than it says.")]
+Requires root. docs/durability.md describes the format of a server file.
+Exit code 12 if a setting that claims to be safe lost writes, or a setting lost more than it states.")]
 pub(super) struct DurabilityArgs {
-    /// A server that plimsoll knows (--list), a server file, a stack whose disks are files, or a directory
-    /// whose file system and mount options are taken.
+    /// Known server (--list), server file, stack with files as disks, or directory.
+    ///
+    /// A directory stands for its file system and mount options.
     #[arg(value_name = "SERVER|STACK|DIR", required_unless_present = "list")]
     subject: Option<String>,
-    /// Put the data of the server on this stack; --vary takes settings of the stack, too.
+    /// Put the data of the server on this stack.
+    ///
+    /// --vary then also accepts settings of the stack.
     #[arg(long, value_name = "STACK")]
     over: Option<String>,
-    /// List the servers that plimsoll knows, with their settings.
+    /// List the known servers with their settings.
     #[arg(long)]
     list: bool,
-    /// Compare all values of this setting, or those given (default: the one that the server file names; of a
-    /// stack each value that weakens it).
+    /// Setting whose values are compared (default: the setting that the server file names).
+    ///
+    /// SETTING compares all values, SETTING=A,B only these. For a stack the default is each value
+    /// that weakens it.
     #[arg(long, value_name = "SETTING[=A,B]")]
     vary: Option<String>,
-    /// Give a setting another value in all rows. May be repeated.
+    /// Fix the value of a setting in all rows. May be repeated.
     #[arg(long, value_name = "SETTING=VALUE")]
     set: Vec<String>,
-    /// How the disk loses its power: volatile (a write cache is lost), protected (it survives) or both.
+    /// Model of the disk's write cache in a power cut.
+    ///
+    /// volatile: the cache is lost. protected: the cache survives. In addition, the server is
+    /// killed without a cut, once per load.
     #[arg(long, default_value = "both", value_parser = ["volatile", "protected", "both"], value_name = "MODEL")]
     device: String,
-    /// Disks of a stack whose power fails: all at one instant, one in the middle of each load, or in-turn:
-    /// one and later the others.
+    /// Disks of a stack that lose power.
+    ///
+    /// all: all disks at one instant. one: one disk in the middle of each load. in-turn: one disk,
+    /// and later the others.
     #[arg(long, default_value = "all", value_parser = PossibleValuesParser::new(CutDisks::ALL.map(CutDisks::name)), value_name = "DISKS")]
     cut_disks: String,
-    /// Loads of each setting; the bound on what was not seen counts these.
+    /// Number of loads per setting.
+    ///
+    /// The bound on unseen losses counts loads.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     loads: u32,
-    /// Cuts of each load, for each model of the device.
+    /// Number of cuts per load and device model.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cuts: u32,
     /// Length of each load.
     #[arg(long = "for", id = "length", default_value = "2s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// Writers at a time.
+    /// Number of concurrent writers.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
-    /// Measure the speed on this directory's storage (default: plimsoll's own directory).
+    /// Directory on the storage where speed is measured (default: plimsoll's state directory).
+    ///
+    /// If a directory is tested, that directory is the default.
     #[arg(long, value_name = "DIR")]
     on: Option<PathBuf>,
-    /// Blocks in which the speed is measured; 0: not at all.
+    /// Number of blocks in which speed is measured (0: no measurement).
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=1000))]
     blocks: u32,
-    /// Size of each disk that is cut; its images are in memory.
+    /// Size of each disk that is cut.
+    ///
+    /// The images of these disks are in memory.
     #[arg(long, default_value = "512MiB", value_parser = units::parse_size, value_name = "SIZE")]
     disk_size: u64,
-    /// Draw from this seed (default: another one each time).
+    /// Seed of all random numbers (default: a different one each time).
     #[arg(long)]
     seed: Option<u64>,
-    /// Keep the result and its page in DIR (default: plimsoll-results/durability-…).
+    /// Write the result and its page to DIR (default: plimsoll-results/durability-…).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Keep the results of this folder as those before this one, so that the page shows what changed.
+    /// Include the results in DIR as earlier ones, so that the page shows changes.
     #[arg(long, value_name = "DIR")]
     since: Option<PathBuf>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Say what would be done and how long it takes, and do nothing.
+    /// Print the planned steps and their duration; change nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

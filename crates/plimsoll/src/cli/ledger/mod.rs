@@ -33,12 +33,13 @@ const LINE_EVERY: Nanos = Nanos(10_000_000_000);
 /// The same on a terminal.
 const LINE_EVERY_LIVE: Nanos = Nanos(500_000_000);
 
-/// Record what storage acknowledges during faults, and check that it is still there.
+/// Record acknowledged writes, and check that they are still there.
 ///
-/// `write` probes storage at a steady rate and records each write, durably, before it is submitted,
-/// and each acknowledgement before it counts. `check` reads everything back and names every block
-/// that is wrong. `outage` computes from the same ledger how long storage did not answer. `seek`
-/// searches for the stamps where only ciphertext may be.
+/// `write` probes storage at a steady rate. It records each write durably before the write is
+/// submitted, and each acknowledgement before it counts. `stamp` does this for one line per second.
+/// `check` reads everything back and names every bad block. `outage` computes from the ledger how
+/// long storage did not respond. `seek` searches for stamps in places that may hold only
+/// ciphertext.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
@@ -61,9 +62,9 @@ enum LedgerCommand {
 
 /// Probe storage, and write the ledger.
 ///
-/// Half of the probes write, half read; reads are checked against the ledger at once. Failures of
-/// the storage do not end the command: after 100 in a row a session opens its file or device again.
-/// Put the ledger on storage that is not under test.
+/// Half of the probes write, half read. Each read is checked against the ledger at once. Storage
+/// failures do not end the command: after 100 failures in a row a session reopens its file or
+/// device. Put the ledger on storage that is not under test.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
@@ -73,16 +74,18 @@ struct LedgerWriteArgs {
     /// Directories, new files, block devices, or NFS exports (nfs://host/export) to probe.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Ledger to write, a new file.
+    /// New file for the ledger.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Sessions on each target, each with its own file or part of the device.
+    /// Number of sessions per target, each with its own file or part of the device.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sessions: u32,
-    /// Probes per second of each session. Outages are measured to within 2/RATE seconds.
+    /// Probes per second of each session.
+    ///
+    /// Outages are measured to within 2/RATE seconds.
     #[arg(long, default_value_t = 200.0, value_name = "RATE")]
     rate: f64,
-    /// Size of the file, or part of the device, of each session.
+    /// Size of each session's file or part of the device.
     #[arg(long, default_value = "64MiB", value_parser = units::parse_size, value_name = "SIZE")]
     size: u64,
     /// Size of each probe.
@@ -93,17 +96,18 @@ struct LedgerWriteArgs {
     length: Nanos,
     /// Probe until the power of the storage or of this machine is cut.
     ///
-    /// The ledger must be on storage that outlasts it. Afterwards: `ledger check --certificate`.
+    /// The ledger must be on storage that survives the cut. Afterwards run `ledger check
+    /// --certificate`.
     #[arg(long, conflicts_with = "length")]
     until_death: bool,
-    /// When an acknowledged write must be durable.
+    /// Moment from which an acknowledged write must be durable.
     ///
-    /// At once (dsync); after the next fsync, one every N writes (fsync:N); or never (none).
+    /// dsync: at once. fsync:N: after the next fsync, one every N writes. none: never.
     #[arg(long, default_value = "dsync", value_parser = LedgerDurability::parse, value_name = "WHEN")]
     sync: LedgerDurability,
-    /// Allow files of an earlier ledger and block devices to be overwritten.
+    /// Allow files of an earlier ledger, and block devices, to be overwritten.
     ///
-    /// A device that carries a file system, a partition table or a RAID signature must be named
+    /// A device that holds a file system, a partition table or a RAID signature must be named
     /// again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
@@ -112,20 +116,20 @@ struct LedgerWriteArgs {
     json: bool,
 }
 
-/// Write a line with the time every second, and a ledger of the acknowledged ones.
+/// Write a timestamped line every second, and a ledger of lines.
 ///
-/// The simplest observer of a failover: a file that a person can read, opened, written and synced
-/// again for each line. `check` names acknowledged lines that are missing, `outage` the longest
-/// wait.
+/// The simplest observer of a failover: a text file that is opened, written and synced anew for
+/// each line. The ledger records acknowledged lines. `check` names acknowledged lines that are
+/// missing, `outage` prints the longest wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger stamp /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger check /mnt/a --ledger a.ledger")]
 struct LedgerStampArgs {
-    /// Directory to write to; the file in it is plimsoll.stamps.
+    /// Directory for the file plimsoll.stamps.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// Ledger to write, a new file.
+    /// New file for the ledger.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
     /// Time between two lines.
@@ -141,30 +145,32 @@ struct LedgerStampArgs {
 
 /// Check that everything a ledger promises is still there.
 ///
-/// Repeat it after the next fault or the return of a machine: the ledger remembers what was read,
-/// so that an old version that comes back is found.
+/// Repeat the check after the next fault, or when a machine returns: the ledger records what was
+/// read, so that a later check finds old versions that reappear.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger check /mnt/a --ledger a.ledger
   plimsoll ledger check /mnt/a --ledger a.ledger --second /mnt/of-another-client
 
-Exit code 12 when anything is missing or wrong.")]
+Exit code 12 if anything is missing or wrong.")]
 struct LedgerCheckArgs {
-    /// Targets of the ledger, in its order.
+    /// Targets of the ledger, in the order of the ledger.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Ledger to check; results are appended to it.
+    /// Ledger to check; the command appends its results.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// The same targets by another way: another mount, path, client or copy. Once for each target.
+    /// Target by a second path: another mount, client or copy. Once for each target.
     #[arg(long = "second", value_name = "TARGET")]
     second: Vec<String>,
-    /// Bytes that the storage promises to write at once.
+    /// Number of bytes that the storage promises to write atomically.
     ///
-    /// Writes that were not acknowledged may be there in pieces of this size.
+    /// A power of two from 512 to 1M. Unacknowledged writes may be present in pieces of this size.
     #[arg(long, default_value = "512", value_parser = units::parse_size, value_name = "SIZE")]
     atomic: u64,
-    /// Add the cut to the certificate of this disk in DIR.
+    /// Add the power cut to the certificate of this disk in DIR.
+    ///
+    /// Allowed with a single target.
     #[arg(long, value_name = "DIR", conflicts_with = "second")]
     certificate: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -174,13 +180,13 @@ struct LedgerCheckArgs {
 
 /// Search raw devices below encryption for the stamps of a ledger.
 ///
-/// Exit code 12 when any is found.
+/// Exit code 12 if a stamp is found.
 #[derive(Debug, clap::Args)]
 struct LedgerSeekArgs {
     /// Raw devices or files to search.
     #[arg(required = true, value_name = "RAW")]
     raw: Vec<PathBuf>,
-    /// Ledger whose stamps must not be readable there.
+    /// Ledger whose stamps must not be readable on these devices.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
     /// Print the summary as JSON.

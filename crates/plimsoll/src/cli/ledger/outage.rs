@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Seconds from here on are times of day since 1970, and below it times since the first probe.
 const EPOCH_SECONDS_MIN: f64 = 1e9;
 
-/// Compute from a ledger how long storage did not answer.
+/// Compute from a ledger how long storage did not respond.
 ///
 /// All times count from the intended start of a probe, so that a stall cannot hide behind probes
 /// that it delayed.
@@ -25,9 +25,9 @@ pub(super) struct LedgerOutageArgs {
     /// Ledger to read.
     #[arg(value_name = "FILE")]
     ledger: PathBuf,
-    /// Time of the fault: since the first probe (30s), or seconds since 1970.
+    /// Time of the fault (default: the beginning of the longest stall).
     ///
-    /// Default: the beginning of the longest stall.
+    /// TIME counts from the first probe (30s), or is in seconds since 1970.
     #[arg(long, value_name = "TIME")]
     fault_at: Option<String>,
     /// Print the outage as JSON.

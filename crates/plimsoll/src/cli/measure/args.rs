@@ -7,7 +7,7 @@ use super::super::trust::TrustArgs;
 use super::{ClientLoadArgs, choices};
 use plimsoll_console::context;
 use plimsoll_console::failure::CliError;
-use plimsoll_core::campaign::CampaignSpec;
+use plimsoll_core::campaign::{CampaignSpec, CampaignTarget};
 use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::op::EngineChoice;
 use plimsoll_core::units::{self, Nanos};
@@ -31,47 +31,52 @@ const DATA_CHECKS: [(&str, DataCheck); 2] =
 
 /// How long, from which seed, with which engine.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Trials")]
 pub(in crate::cli) struct TrialTimingArgs {
-    /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
-    /// 22s longer than that lasts).
+    /// Measure each trial for TIME (default: 10s, or as the workload file sets).
     ///
-    /// Workloads that end by themselves need no length.
+    /// Under a fault the default is 22s longer than the fault. Workloads that end by themselves
+    /// need no length.
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Warm up for TIME before the measured part, for workloads that run as fast as they can
-    /// (default: a tenth of --for, at most 1s; with --effect what the pilot needs).
-    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    /// Warm up for TIME before the measured part (default: a tenth of --for, at most 1s).
+    ///
+    /// For workloads that run as fast as they can. With --effect the default is the time that the
+    /// pilot finds necessary.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME", hide_short_help = true)]
     warmup: Option<Nanos>,
     /// Seed of all random numbers (default: drawn and printed).
     #[arg(long)]
     seed: Option<u64>,
-    /// Submit operations by io_uring (uring), by plain system calls (sync), or by what suits the
-    /// workload (auto; the default).
-    #[arg(long, value_parser = choices(&ENGINES))]
+    /// Engine that submits operations: uring (io_uring), sync (system calls) or auto (default).
+    ///
+    /// auto selects the engine that suits the workload.
+    #[arg(long, value_parser = choices(&ENGINES), hide_short_help = true)]
     engine: Option<EngineChoice>,
-    /// Skip the write-verify test that precedes every measurement.
-    #[arg(long)]
+    /// Skip the self-test that writes and reads back blocks before every measurement.
+    #[arg(long = "no-self-test", hide_short_help = true)]
     no_verify: bool,
     /// Do not record disk counters during the trials.
     ///
-    /// By default the counters of the disks below the targets are recorded once a second into the
-    /// run folder.
-    #[arg(long)]
+    /// By default the counters of the disks below the targets are recorded into the run folder once
+    /// a second.
+    #[arg(long, hide_short_help = true)]
     no_record: bool,
-    /// Verify the data that a block workload writes.
+    /// Check the data that a block workload writes.
     ///
-    /// `end` stamps every sector and reads everything back after each trial; `always` also checks
-    /// every read during the trial. Bad blocks end the command with exit code 12. Verification
-    /// costs CPU time for every byte written (with `always` also for every byte read), 32 bytes of
-    /// memory per block, and the time to read everything back. Use it to test data integrity; do
-    /// not compare its results with those of runs without it.
-    #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
+    /// `end` stamps every sector and reads everything back after each trial. `always` also checks
+    /// every read during the trial. Bad blocks end the command with exit code 12. The check costs
+    /// CPU time for every byte written (with `always` also for every byte read), 32 bytes of memory
+    /// per block, and the time to read everything back. Use it to test data integrity. Do not
+    /// compare its results with those of runs without it.
+    #[arg(long = "check-data", value_name = "WHEN", value_parser = choices(&DATA_CHECKS), hide_short_help = true)]
     verify_data: Option<DataCheck>,
-    /// Play every workload also with half and with double the client's CPUs.
+    /// Also run every workload with half and with double the client's CPUs.
     ///
-    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
-    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
-    #[arg(long)]
+    /// Each variant is a separate workload in every block. If the result changes with the CPUs, the
+    /// report states that it measures the client. If the machine has too few CPUs, the report names
+    /// the skipped variant.
+    #[arg(long, hide_short_help = true)]
     prove_client: bool,
 }
 
@@ -106,53 +111,64 @@ impl TrialTimingArgs {
 
 /// One attempt at a campaign: where it is recorded, how long it may take, how it is shown.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Run")]
 pub(in crate::cli) struct RunAttemptArgs {
     /// Start no further trial after TIME, counted from the start of the command.
     ///
-    /// The same campaign with the same -o runs the trials that are left. With --effect or --stop
-    /// of compare and layers, blocks are designed to fit into it.
+    /// The same campaign with the same -o runs the remaining trials. With --effect or --stop of
+    /// compare and layers, the blocks are designed to fit into TIME.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     pub(in crate::cli) budget: Option<Nanos>,
-    /// Play a model that missed a gate when it was fitted or verified.
+    /// Play a model although it missed a gate in plimsoll fit or verify.
     ///
-    /// The report says so at its top.
-    #[arg(long)]
+    /// The report notes this at its top.
+    #[arg(long, hide_short_help = true)]
     force_model: bool,
     /// Measure although another run uses the same directory.
     ///
-    /// The report says so.
-    #[arg(long)]
+    /// The report notes this.
+    #[arg(long, hide_short_help = true)]
     shared: bool,
-    /// How the run is shown on standard error while it goes on.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    /// Form of the progress display on standard error.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        hide_short_help = true
+    )]
     progress: ProgressMode,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     ///
-    /// If DIR holds an interrupted run of the same campaign, that run is resumed.
+    /// If DIR holds an interrupted run of the same campaign, the command resumes that run.
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Write the campaign that these options make to FILE.toml, and measure nothing.
+    /// Write the campaign of these options to FILE.toml, and measure nothing.
     ///
-    /// plimsoll run FILE.toml carries it out. Options of one attempt (-o, --budget, --progress, --shared,
-    /// --force-model, --destroy, --trust) are not in the file.
+    /// plimsoll run FILE.toml runs the campaign. Options of one attempt (-o, --budget, --progress,
+    /// --shared, --force-model, --destroy, --trust) are not in the file.
     #[arg(long, value_name = "FILE.toml")]
     pub(in crate::cli) save: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    /// Print what would be done, in which order; change nothing.
+    /// Print the full report on a terminal (default: a one-screen summary).
+    #[arg(long, hide_short_help = true)]
+    full: bool,
+    /// Print the planned steps in order; change nothing.
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
 }
 
 /// Consent to overwrite devices.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Run")]
 pub(in crate::cli) struct DestroyArgs {
     /// Allow block devices among the targets to be overwritten.
     ///
-    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
-    /// must be named again: --destroy=/dev/sdx.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    /// A device that is in use, or holds a file system, a partition table or a RAID signature, must
+    /// be named again: --destroy=/dev/sdx.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE", hide_short_help = true)]
     destroy: Vec<String>,
 }
 
@@ -161,6 +177,7 @@ pub(in crate::cli) struct RunAttempt<'a> {
     pub(in crate::cli) output: Option<PathBuf>,
     pub(in crate::cli) save: Option<&'a Path>,
     pub(in crate::cli) json: bool,
+    pub(in crate::cli) full: bool,
     pub(in crate::cli) dry_run: bool,
     /// Leave the page, and print nothing of the results: they are a part of something.
     pub(in crate::cli) quiet: bool,
@@ -216,6 +233,7 @@ impl RunAttemptArgs {
             output: self.output.clone(),
             save: self.save.as_deref(),
             json: self.json,
+            full: self.full,
             dry_run: self.dry_run,
             quiet: false,
             budget: self.budget,
@@ -230,6 +248,29 @@ impl RunAttemptArgs {
             ender: None,
         }
     }
+}
+
+/// Targets as they were typed, the first of them with these names.
+///
+/// # Errors
+/// When there are more names than targets.
+pub(in crate::cli) fn named_targets(
+    targets: &[String],
+    names: &[String],
+) -> Result<Vec<CampaignTarget>, CliError> {
+    if names.len() > targets.len() {
+        let text = format!(
+            "--name is given {} times for {} targets",
+            names.len(),
+            targets.len()
+        );
+        return Err(CliError::invalid(text).hint("give one for each target, in their order"));
+    }
+    let mut named: Vec<CampaignTarget> = targets.iter().map(Into::into).collect();
+    for (target, name) in named.iter_mut().zip(names) {
+        target.name = Some(name.clone());
+    }
+    Ok(named)
 }
 
 impl DestroyArgs {

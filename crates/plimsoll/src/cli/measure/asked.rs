@@ -79,14 +79,14 @@ fn check_verifiable(
 ) -> Result<(), CliError> {
     if !targets.iter().all(|target| target.keeps_data()) {
         return Err(CliError::invalid(
-            "--verify-data does not work on null, nop or sim, which keep no data: give a directory, \
+            "--check-data does not work on null, nop or sim, which keep no data: give a directory, \
              a new file, a device or a stack",
         ));
     }
     asked.iter().try_for_each(|asked| {
         plimsoll_engine::can_check_data(&asked.workload)
             .map_err(failed(CliExitCode::Usage))
-            .map_err(|failure| failure.hint("leave out --verify-data for this workload"))
+            .map_err(|failure| failure.hint("leave out --check-data for this workload"))
     })
 }
 

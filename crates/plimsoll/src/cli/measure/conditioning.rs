@@ -12,36 +12,37 @@ const STEADY_WITHIN: &str = "10m";
 
 /// Writes that precondition every system before it is measured.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
+#[command(next_help_heading = "State of the systems")]
 pub(in super::super) struct PreconditionArgs {
-    /// Before the first block, write the working set of each workload TIMES over (`2x`) on every
-    /// system: in order, then as the workload itself does it.
+    /// Before the first block, write each workload's working set TIMES over (`2x`) on every system.
     ///
-    /// For block I/O and models. A new or emptied disk is faster than a used one; SNIA's specification
-    /// writes twice the capacity. Reads in the workload's own pattern count as bytes moved.
-    #[arg(long, value_parser = passes, value_name = "TIMES")]
+    /// The first writes are sequential. The workload's own pattern then moves as many bytes again;
+    /// its reads count as bytes moved. For block I/O and models. A new or emptied disk is faster
+    /// than a used one; SNIA's specification writes twice the capacity.
+    #[arg(long, value_parser = passes, value_name = "TIMES", hide_short_help = true)]
     precondition: Option<f64>,
 }
 
 /// Conditioning of systems, so that trials find them as they are after hours of use.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
+#[command(next_help_heading = "State of the systems")]
 pub(in super::super) struct ConditioningArgs {
     #[command(flatten)]
     precondition: PreconditionArgs,
-    /// Before the first block, play each workload on every system until the system is steady, for LIMIT
-    /// at most (default: 10m).
+    /// First run each workload until the system is steady, for at most LIMIT (default: 10m).
     ///
-    /// Steady: the level of the last quarter of that time differs from that of the quarter before by at
-    /// most 3 %, with a confidence of 95 %. SNIA's verdict is reported beside it. Trials then warm up
-    /// for as long as the slowest system needs to be steady once more; --warmup stays as given.
+    /// Every system is conditioned in this way before the first block. Steady: the level of the
+    /// last quarter of the time differs from that of the quarter before by at most 3 %, with 95 %
+    /// confidence. The report also has SNIA's verdict. All trials then warm up for the time that
+    /// the slowest system needs to become steady again; --warmup stays as given.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = STEADY_WITHIN,
-        value_parser = units::parse_duration, value_name = "LIMIT")]
+        value_parser = units::parse_duration, value_name = "LIMIT", hide_short_help = true)]
     steady: Option<Nanos>,
-    /// End each trial when its measured part has moved SIZE bytes (`20G`), reads and writes together,
-    /// or after --for at the latest (default: 1h).
+    /// End each trial after SIZE bytes (`20G`), at the latest after --for (default then: 1h).
     ///
-    /// A trial of a fixed length may end before a fast system has filled its cache and after a slow one
-    /// has.
-    #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
+    /// Reads and writes of the measured part count together. A trial of fixed length may end before
+    /// a fast system has filled its cache, and after a slow one has.
+    #[arg(long, value_parser = units::parse_size, value_name = "SIZE", hide_short_help = true)]
     bytes: Option<u64>,
 }
 

@@ -147,13 +147,21 @@ fn show(
     }
     if job.attempt.json {
         terminal::print_json(&report::as_json(results, folder));
+        return Ok(());
+    }
+    let is_comparison = results.manifest.arms.len() > 1;
+    let classics = report::classic_texts(results);
+    let is_screen = terminal::is_read_here() && !job.attempt.full;
+    if is_screen {
+        terminal::print(&classics);
+        terminal::print_coloured(&report::as_screen(results));
+        terminal::print(&format!("All of it: plimsoll report {}", folder.display()));
     } else {
-        let is_comparison = results.manifest.arms.len() > 1;
         terminal::print_coloured(&report::as_text(results, is_comparison));
         if !is_comparison {
-            terminal::print(&report::classic_texts(results));
+            terminal::print(&classics);
         }
-        terminal::print(&format!("Report: {}", path.display()));
     }
+    terminal::print(&format!("Report: {}", path.display()));
     Ok(())
 }

@@ -21,29 +21,31 @@ const WAIT: Nanos = Nanos(600 * Nanos::SECOND.0);
 
 /// Which machines the load comes from.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Load from other machines")]
 pub(in crate::cli) struct ClientLoadArgs {
-    /// Generate the load on these nodes instead of on this machine.
+    /// Generate the load on these nodes or scheduled hosts instead of this machine.
     ///
-    /// The file given with --on names the nodes (n1,n2). Or a scheduler provides hosts: slurm:32,
-    /// k8s:32,image=NAME, 'exec:32:mpiexec -n 32' (any command that runs what is added to it once on each
-    /// host), local:4. Every node plays the whole workload; all start at the same time. A directory
-    /// target is then a directory on the nodes; of a stack, every node becomes a client.
+    /// NODE,... (n1,n2) are nodes of the inventory file of --on. FLEET requests hosts from a
+    /// scheduler: slurm:32; k8s:32,image=NAME; 'exec:32:mpiexec -n 32' (any command that runs the
+    /// appended program once on each host); local:4. Every node plays the whole workload, and all
+    /// nodes start at the same time. A directory target is a directory on the nodes. With a stack
+    /// as target, every node becomes a client.
     #[arg(long, value_name = "NODE,...|FLEET")]
     clients: Option<String>,
-    /// Where load hosts of a scheduler connect to this machine: an address, or ADDRESS:PORT.
+    /// Address on which scheduled load hosts reach this machine: ADDRESS or ADDRESS:PORT.
     ///
-    /// The default is reached from this machine only. Whatever the address, connections are encrypted, and
-    /// only hosts with the ticket of the run come in.
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address, default_value = "127.0.0.1")]
+    /// The default accepts connections from this machine only. All connections are encrypted, and
+    /// only hosts with the ticket of the run are admitted.
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address, default_value = "127.0.0.1", hide_short_help = true)]
     listen: SocketAddr,
-    /// How long load hosts of a scheduler are waited for (default: 10m).
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Maximum wait for load hosts of a scheduler (default: 10m).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, hide_short_help = true)]
     wait_for_clients: Option<Nanos>,
-    /// Share of the nodes that a trial may lose and still be an answer (default: 5%).
+    /// Maximum share of nodes a trial may lose and still count (default: 5%).
     ///
-    /// The answer is then for the load that the others really offered, and says so. When more are lost the
-    /// run ends after the trial.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    /// The result then refers to the load that the remaining nodes offered, and the report states
+    /// this. If more nodes are lost, the run ends after the trial.
+    #[arg(long, value_name = "SHARE", value_parser = share, hide_short_help = true)]
     lose_clients: Option<f64>,
 }
 

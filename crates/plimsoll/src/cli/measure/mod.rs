@@ -11,7 +11,9 @@ mod plan;
 mod resume;
 mod save;
 
-pub(super) use args::{DestroyArgs, RunAttempt, RunAttemptArgs, RunEnder, TrialTimingArgs};
+pub(super) use args::{
+    DestroyArgs, RunAttempt, RunAttemptArgs, RunEnder, TrialTimingArgs, named_targets,
+};
 pub(super) use asked::asked;
 pub(super) use conditioning::{ConditioningArgs, PreconditionArgs};
 pub(super) use load_source::ClientLoadArgs;
@@ -45,7 +47,7 @@ use plimsoll_run::campaign_file::{CampaignFile, refuse_problems};
 use plimsoll_run::request::WorkloadRequest;
 use plimsoll_run::targets::{self, LoadOrigin, RaiseRequest, TargetBench, TargetKind};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -74,7 +76,9 @@ pub(super) struct CampaignMeasurement<'a> {
     spec: CampaignSpec,
     attempt: &'a RunAttempt<'a>,
     /// The systems, as on the command line.
-    names: Vec<String>,
+    given: Vec<String>,
+    /// Their names in reports, where they were given.
+    names: Vec<Option<String>>,
     targets: Vec<Rc<dyn TargetKind>>,
     asked: Vec<WorkloadRequest>,
     design: BlockDesignChoice,
@@ -112,7 +116,7 @@ impl<'a> CampaignMeasurement<'a> {
             None => LoadOrigin::Here,
             Some(_) => LoadOrigin::Nodes,
         };
-        let mut names = Vec::new();
+        let (mut given, mut names) = (Vec::new(), Vec::new());
         let mut targets = Vec::new();
         for (at, target) in spec.target.iter().enumerate() {
             for text in target.texts() {
@@ -121,7 +125,8 @@ impl<'a> CampaignMeasurement<'a> {
                     None => failure,
                 };
                 targets.push(targets::read(&text, origin).map_err(place)?);
-                names.push(text);
+                given.push(text);
+                names.push(target.name.clone());
             }
         }
         let asked = asked::requests(&spec, attempt)?;
@@ -129,6 +134,7 @@ impl<'a> CampaignMeasurement<'a> {
         Ok(CampaignMeasurement {
             spec,
             attempt,
+            given,
             names,
             targets,
             asked,
@@ -143,13 +149,17 @@ impl<'a> CampaignMeasurement<'a> {
 }
 
 /// Options by the keys of a campaign, where they are not called alike.
-const OPTIONS: [(&str, &str); 12] = [
+const OPTIONS: [(&str, &str); 16] = [
     ("load_line.limits", "--slo"),
+    ("load_line.from", "--min"),
+    ("load_line.to", "--max"),
+    ("trial.limits", "--slo"),
+    ("trial.verify_data", "--check-data"),
     ("faults.inject", "--fault"),
     ("faults.duration", "--fault-duration"),
     ("faults.observers", "--observer"),
     ("load_line.costs", "--cost"),
-    ("trial.verify", "--no-verify"),
+    ("trial.verify", "--no-self-test"),
     ("trial.record", "--no-record"),
     ("clients.on", "--clients"),
     ("clients.lose", "--lose-clients"),
@@ -208,7 +218,8 @@ pub(super) fn measure(
     let load = Rc::new(attempt.source.loaders(clients, &options, &id, &stop)?);
     let mut bench = TargetBench::new(context::nodes(), options).shared(attempt.shared);
     let request = ArmRequest {
-        given: &job.names,
+        given: &job.given,
+        names: &job.names,
         targets: &job.targets,
         control: job.spec.control,
         asked: &job.asked,
@@ -216,10 +227,8 @@ pub(super) fn measure(
         keep_free: attempt.keep_free,
     };
     let arms = request.resolve(&load, &mut bench)?;
-    let folder = attempt
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
+    let usual = || super::defaults::results_folder(&id);
+    let folder = attempt.output.clone().unwrap_or_else(usual);
     let before = interrupted(&folder)?;
     if let Some(before) = &before {
         // Another user's folder could be led elsewhere while it is written.

@@ -5,7 +5,7 @@ use super::CampaignMeasurement;
 use plimsoll_console::terminal;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
-use plimsoll_core::event::{RunManifest, WorkloadEntry};
+use plimsoll_core::event::{RunManifest, TrialId, WorkloadEntry};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::SimDeviceSpec;
 use plimsoll_run::campaign::{self, CampaignOptions, ResolvedArms};
@@ -212,14 +212,29 @@ pub(super) fn show_plan(
         text.push_str(&searches_text(&names, asked, settings));
         return terminal::print(&text);
     }
-    let (n, seed) = (order.len(), settings.seed);
-    let _ = match &job.design.goal {
-        None => writeln!(text, "then run {n} trials (seed {seed}):"),
-        Some(_) => writeln!(
-            text,
-            "then run {n} trials (seed {seed}) as a pilot, and design the blocks that follow by them:"
-        ),
+    text.push_str(&trials_text(&order, job, settings));
+    for note in notes(job, settings) {
+        let _ = writeln!(text, "note: {note}");
+    }
+    terminal::print(&text);
+}
+
+/// Planned trials of a dry run, in words.
+fn trials_text(
+    order: &[TrialId],
+    job: &CampaignMeasurement<'_>,
+    settings: &CampaignOptions,
+) -> String {
+    let time = time_of(&job.asked, settings, order.len());
+    let n = match order.len() {
+        1 => "1 trial".to_owned(),
+        many => format!("{many} trials"),
     };
+    let pilot = match &job.design.goal {
+        None => "",
+        Some(_) => ", as a pilot, and design the blocks that follow by them",
+    };
+    let mut text = format!("then run {n}, {time} (seed {}){pilot}:\n", settings.seed);
     for trial in order {
         let _ = writeln!(
             text,
@@ -229,5 +244,36 @@ pub(super) fn show_plan(
             trial.arm
         );
     }
-    terminal::print(&text);
+    text
+}
+
+/// How long this number of trials takes, in words.
+fn time_of(asked: &[WorkloadRequest], settings: &CampaignOptions, trials: usize) -> String {
+    if asked.iter().any(|one| one.workload.ends_by_itself()) {
+        return "as long as the work takes".into();
+    }
+    let lengths = asked.iter().map(|one| campaign::length(one, settings).0);
+    let each = lengths.fold(0, u64::saturating_add) / asked.len().max(1) as u64;
+    let all = (each + OVERHEAD.0).saturating_mul(trials as u64);
+    format!("about {}", units::clock_duration(Nanos(all)))
+}
+
+/// Plans that are allowed and tell less than they seem to.
+fn notes(job: &CampaignMeasurement<'_>, settings: &CampaignOptions) -> Vec<String> {
+    let is_alone = job.targets.len() == 1 && job.spec.control;
+    let is_compared = is_alone || job.targets.len() > 1;
+    let has_one_block = settings.blocks == 1 && job.design.goal.is_none();
+    let mut notes = Vec::new();
+    if is_alone {
+        notes.push(
+            "one target is compared with itself: the result is the noise of this measurement"
+                .into(),
+        );
+    }
+    if is_compared && has_one_block && settings.inject.is_empty() {
+        notes.push(
+            "one block gives no interval and so no verdict: --blocks 5, or --effect 10%".into(),
+        );
+    }
+    notes
 }

@@ -22,16 +22,16 @@ use std::time::{Duration, Instant};
 /// How a run is shown while it goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ProgressMode {
-    /// The screen on a terminal, lines elsewhere; only notes where results are printed as JSON.
+    /// Screen on a terminal, lines elsewhere; notes only if results are printed as JSON.
     #[default]
     Auto,
-    /// One screen that is drawn anew.
+    /// One screen, redrawn in place.
     Screen,
-    /// A line for each trial, and one every ten seconds.
+    /// One line per trial, and one every ten seconds.
     Lines,
-    /// A line of JSON for each event (docs/progress.md).
+    /// One line of JSON per event (docs/progress.md).
     Json,
-    /// Only notes: what a reader of the results should know.
+    /// Notes only: facts that matter to readers of the results.
     Off,
 }
 

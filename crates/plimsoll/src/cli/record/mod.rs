@@ -23,11 +23,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Record disk activity of this machine, or of nodes.
 ///
-/// Samples the kernel's counters of every disk into a PCP archive, which `plimsoll fit` and PCP's
-/// own tools (pmlogsummary, pmrep, pmchart) read; needs no root. With --requests it records every
-/// request of some disks into a Parquet file; needs root. Stops after --for, on Ctrl-C or on
-/// SIGTERM; if it is killed, what was recorded so far is kept. With a command after -- it starts
-/// that command, records while it runs, and exits with its exit code.
+/// By default the command samples the kernel's counters of every disk into a PCP archive, which
+/// `plimsoll fit` and PCP's own tools (pmlogsummary, pmrep, pmchart) read. Counters do not require
+/// root. With --requests the command records every request of the given disks into a Parquet file.
+/// Requests require root.
+///
+/// Recording stops after --for, on Ctrl-C or on SIGTERM. If the recorder is killed, everything
+/// recorded so far is kept. With a command after --, the recorder starts that command, records
+/// while it runs, and exits with its exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll record -o nas --for 1h
@@ -41,11 +44,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct RecordArgs {
     /// Base name of the archive to write (default: ./recording-<time>).
     ///
-    /// With --requests, the file to write (default: ./recording-<time>.parquet). Never overwritten.
+    /// With --requests: the file to write (default: ./recording-<time>.parquet). Existing files are
+    /// never overwritten.
     #[arg(short, long, value_name = "BASE")]
     output: Option<PathBuf>,
     /// Sampling interval, at least 100ms.
-    #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME",
+    #[arg(long, default_value = "1s", value_parser = interval, value_name = "TIME",
         conflicts_with_all = ["requests", "finish"])]
     interval: Nanos,
     /// Record for TIME (default: until stopped).
@@ -53,34 +57,35 @@ pub(super) struct RecordArgs {
     length: Option<Nanos>,
     /// Disk to record (default: all whole disks). May be repeated.
     ///
-    /// sda, /dev/sda, or a link to it; also a volume, array or loop device, and for counters a
-    /// partition. A directory, such as /var/lib/postgresql, stands for the device that it lies on.
-    /// With --requests at least one is required.
+    /// DISK is sda, /dev/sda or a link to it; a volume, array or loop device; for counters also a
+    /// partition. A directory, such as /var/lib/postgresql, selects the device that holds it.
+    /// --requests requires at least one disk.
     #[arg(long = "disk", value_name = "DISK")]
     disks: Vec<String>,
-    /// Record on these nodes instead of on this machine.
+    /// Record on these nodes instead of this machine.
     ///
-    /// The file given with --on names the nodes. All start at the same time, and send here what
-    /// they record. With several nodes each has a recording of its own: BASE-NODE.
+    /// The inventory file of --on defines the nodes. All nodes start at the same time and send
+    /// their recordings to this machine. Several nodes make one recording each: BASE-NODE.
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     nodes: Vec<String>,
-    /// Inventory file that names the nodes (docs/stacks/inventory.md).
+    /// Inventory file that defines the nodes (docs/stacks/inventory.md).
     #[arg(long, value_name = "FILE", requires = "nodes")]
     on: Option<PathBuf>,
-    /// Record every request with the kernel's tracer. Needs root.
+    /// Record every request with the kernel's tracer. Requires root.
     #[arg(long, requires = "disks")]
     requests: bool,
-    /// Write the file of requests from what a killed recorder left (FILE.part).
+    /// Convert the FILE.part of a killed recorder of requests to the Parquet file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "disks", "length", "nodes"])]
     finish: Option<PathBuf>,
     /// Print a summary of the recording as JSON.
     #[arg(long)]
     json: bool,
-    /// Record while this command runs, and exit with its exit code (128 + N if signal N killed it).
+    /// Record while this command runs; exit with its exit code (128 + N if signal N killed it).
     ///
-    /// The recording begins before it starts and ends after it; if the recording ends earlier (--for,
-    /// Ctrl-C, a failure), the command is sent SIGTERM. Messages go to the standard error, as the
-    /// output is the command's. If recording fails, the exit code is that of the failure.
+    /// The recording begins before the command starts and ends after it ends. If the recording ends
+    /// earlier (--for, Ctrl-C, a failure), the command receives SIGTERM. Messages go to standard
+    /// error, because standard output belongs to the command. If recording fails, the exit code is
+    /// that of the failure.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["finish", "nodes", "json"])]
     command: Vec<String>,
 }
@@ -99,19 +104,21 @@ pub(super) fn main(args: &RecordArgs) -> CliResult {
     }
 }
 
+/// A time between samples.
+fn interval(text: &str) -> Result<Nanos, String> {
+    let interval = units::parse_duration(text)?;
+    let is_long_enough = interval >= INTERVAL_MIN;
+    is_long_enough
+        .then_some(interval)
+        .ok_or_else(|| format!("expected at least {}", units::duration(INTERVAL_MIN)))
+}
+
 impl RecordArgs {
     fn check(&self) -> Result<(), CliError> {
-        if self.requests {
-            return table::check();
+        match self.requests {
+            true => table::check(),
+            false => Ok(()),
         }
-        if self.interval < INTERVAL_MIN {
-            return Err(CliError::invalid(format!(
-                "invalid value '{}' for --interval: expected at least {}",
-                units::duration(self.interval),
-                units::duration(INTERVAL_MIN)
-            )));
-        }
-        Ok(())
     }
 
     fn task(&self) -> CaptureTask {

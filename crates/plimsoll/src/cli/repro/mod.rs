@@ -10,10 +10,10 @@ use plimsoll_core::experiment::{ExperimentFile, ExperimentProfile};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Repeat a published experiment, and compare its results with ours.
+/// Repeat a published experiment, and compare the results.
 ///
-/// Without a name: list the experiments. A path names an experiment of your own: docs/repro.md describes the
-/// file.
+/// Without a name, the command lists the experiments. A path names an experiment of your own
+/// (docs/repro.md describes the file).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll repro
@@ -27,27 +27,31 @@ pub(super) struct ReproArgs {
     /// Experiment to repeat: a name, or a file of your own.
     #[arg(value_name = "NAME|FILE.toml")]
     name: Option<String>,
-    /// How much time to spend: minutes, which show the mechanism, or as long as it takes.
+    /// Time to spend on the experiment.
     #[arg(long, value_enum, default_value_t, value_name = "PROFILE")]
     profile: ExperimentProfileArg,
     /// Directory for the results and the page (default: ./plimsoll-results/<name>-<time>).
     ///
-    /// If DIR holds what the same command began, that is continued: parts that are done are not repeated.
+    /// If DIR holds unfinished results of the same command, the command resumes: finished parts are
+    /// not repeated.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the parts, their commands and how long they take; change nothing.
+    /// Print the parts, their commands and durations; change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Directory of recordings, for experiments whose commands name {data} (default: the value of
-    /// PLIMSOLL_TEST_DATA).
+    /// Directory of recordings (default: value of PLIMSOLL_TEST_DATA).
+    ///
+    /// For experiments whose commands contain {data}.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Allow block devices among the targets to be overwritten, as for plimsoll compare.
+    /// Allow block devices among the targets to be overwritten.
+    ///
+    /// As for plimsoll compare.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
 }
@@ -58,7 +62,7 @@ enum ExperimentProfileArg {
     /// Minutes: shows the mechanism, with wide intervals.
     #[default]
     Quick,
-    /// As long as it takes.
+    /// As long as the original sizes and lengths take.
     Full,
 }
 

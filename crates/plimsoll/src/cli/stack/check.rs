@@ -16,12 +16,14 @@ use std::rc::Rc;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackCheckArgs {
-    /// Stacks to test. Those that are not up are brought up, and taken down at the end.
+    /// Stacks to test.
+    ///
+    /// Stacks that are not up are brought up, and taken down at the end.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Skip tests that stop nodes for a while.
+    /// Skip tests that stop nodes for a time.
     #[arg(long)]
     quick: bool,
     /// Print the results as JSON.
@@ -45,6 +47,7 @@ pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     let stop = context::stop_flag()?;
     let request = ArmRequest {
         given: &args.names,
+        names: &[],
         targets: &targets,
         control: false,
         asked: &[],

@@ -22,8 +22,8 @@ pub(super) struct StackListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackShowArgs {
-    /// Stack or layer.
-    #[arg(value_name = "NAME")]
+    /// Name of the stack or layer.
+    #[arg(value_name = "STACK")]
     name: String,
     /// Print the settings as JSON.
     #[arg(long)]

@@ -61,7 +61,7 @@ impl TuningCourse {
     ) -> Result<TuningCourse, CliError> {
         let folder = match &args.attempt.output {
             Some(folder) => folder.clone(),
-            None => PathBuf::from("plimsoll-results").join(run_id::run_id()),
+            None => crate::cli::defaults::results_folder(run_id::run_id()),
         };
         // A search that is continued is the same search.
         let begun = plimsoll_archive::open(&folder.join("screening")).ok();

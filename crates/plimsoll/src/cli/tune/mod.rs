@@ -20,11 +20,11 @@ use plimsoll_lab::stacks::{StackConfig, manage};
 use plimsoll_run::tuning::{TuningLevel, TuningSetting, TuningTarget};
 use plimsoll_stats::screening::SETTINGS_MAX;
 
-/// Find the settings of a stack that make a workload faster, and prove it.
+/// Find the settings of a stack that make a workload faster.
 ///
-/// Many settings are changed at once, in few runs that count for all of them (screening). Up to five
-/// that look better are then each compared with the stack as it was given, and so are all together
-/// that proved better. Settings that weaken durability are left out unless asked for.
+/// Screening changes many settings at once in few runs, each of which counts for all settings. Up
+/// to five settings that look better are then each compared with the given stack, and so are all
+/// proven settings together. Settings that weaken durability are tried only with --risky.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll tune nbd -w varmail --dry-run
@@ -32,25 +32,29 @@ use plimsoll_stats::screening::SETTINGS_MAX;
   plimsoll tune iscsi -w randwrite,size=64M --settings threads,read_ahead=1M,max_burst
   plimsoll tune 'sim(disk+raid5+cache)' -w randread,size=1G")]
 pub(super) struct TuneArgs {
-    /// Stack or simulated device to tune, with the settings it has now.
+    /// Stack or simulated device to tune, with its present settings.
     #[arg(value_name = "STACK")]
     target: String,
     /// Workload to make faster, see plimsoll run --help.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workload: String,
-    /// Try these settings only; with `=VALUE`, that value (default: all that plimsoll stack show
-    /// lists with values to try).
+    /// Try only these settings (default: all that plimsoll stack show lists with values to try).
+    ///
+    /// With `=VALUE`, only that value is tried.
     #[arg(long, value_name = "SETTING[=VALUE],...", value_delimiter = ',')]
     settings: Vec<String>,
-    /// Run until effects of this size are found with a power of 80 %, if the time allows.
+    /// Size of the effects to find with a power of 80 %, if the time allows.
     #[arg(long, default_value = "5%", value_parser = effect, value_name = "PERCENT")]
     effect: f64,
-    /// Run every combination of the screening a second time with all settings the other way round,
-    /// so that settings that work together cannot pass for others. It brings up twice as many stacks
+    /// Run every combination of the screening a second time, with all settings reversed.
+    ///
+    /// Settings that work together then cannot pass for other settings. Twice as many stacks are up
     /// at the same time.
     #[arg(long)]
     fold_over: bool,
-    /// Also try values that weaken durability (plimsoll durability shows what they gain and lose).
+    /// Also try values that weaken durability.
+    ///
+    /// plimsoll durability shows what they gain and lose.
     #[arg(long)]
     risky: bool,
     #[command(flatten)]

@@ -19,22 +19,22 @@ use std::process::ExitCode;
 
 pub(super) use self::job::{JobFidelity, JobFile, JobSectionMapping};
 
-/// Compare a model, or a fio job file, with a recording: is this load the recorded one?
+/// Check a model or a fio job against a recording.
 ///
-/// Plays the model, or computes the rates of the job, and compares the result with the recording:
-/// rates, sizes, their distribution over intervals, burstiness, periods; of requests also their
-/// order in time and place. Shows each error with its gate and its noise floor: the error between
-/// two plays from two seeds, and between the two halves of the recording.
+/// The command plays the model, or computes the rates of the job, and compares the result with the
+/// recording: rates, sizes, their distribution over intervals, burstiness and periods; for requests
+/// also their order in time and place. Each error is printed with its gate and its noise floor: the
+/// error between two plays with two seeds, and between the two halves of the recording.
 ///
-/// The recording may differ from the one that the model was fitted to: yesterday's model, today's
-/// load.
+/// RECORDING may differ from the one that the model was fitted to, for example to compare
+/// yesterday's model with today's load.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll verify nas.toml --against nasdata
   plimsoll verify nas.toml --against today --disk sdi --from 11:00 --to 12:00
   plimsoll verify model.fio --against nasdata --section nas_read_load+nas_write_load=sdi@11:00..12:00
 
-Times are in the recording's own time zone. Exit code 14 when a gate is missed.")]
+Times are in the recording's own time zone. Exit code 14 if a gate is missed.")]
 pub(super) struct VerifyArgs {
     /// Model made by plimsoll fit, or fio job file (.fio).
     load: PathBuf,
@@ -46,36 +46,35 @@ pub(super) struct VerifyArgs {
     disk: Option<String>,
     /// Start of the window (default: that of the model, if the recording contains it).
     ///
-    /// Of requests the default is the whole recording, and the time may count from its start, such
-    /// as 10m.
+    /// Requests: the default is the whole recording, and TIME may count from its start, such as
+    /// 10m.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// End of the window.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Compare sections of a job file with a disk and a time: SECTION[+SECTION]=DISK[@FROM..TO].
+    /// Compare sections of a job file with a disk and a time. May be repeated.
     ///
-    /// The sections of one map run together. May be repeated. By default all sections together are
-    /// compared with the recording.
+    /// MAP is SECTION[+SECTION]=DISK[@FROM..TO]. Sections of one map run together. By default all
+    /// sections together are compared with the recording.
     #[arg(long = "section", value_name = "MAP")]
     sections: Vec<String>,
-    /// Run the job file with this machine's fio on its null engine for TIME, and judge what fio
-    /// did.
+    /// Run the job with this machine's fio for TIME (default: 10s), and judge its load.
     ///
-    /// By default what the job asks for is judged. fio is given a job that is written anew from what
-    /// describes a load, and runs in bubblewrap.
+    /// By default the rates that the job requests are judged. fio runs on its null engine, in
+    /// bubblewrap. Its job file is rewritten from the options that describe a load.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "10s",
         value_parser = units::parse_duration, value_name = "TIME")]
     measured: Option<Nanos>,
     /// Save the result in the model file.
     ///
-    /// A model that missed a gate is no longer run, except with --force-model.
+    /// A model that missed a gate then runs only with --force-model.
     #[arg(long)]
     keep: bool,
     /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
-    /// Also write the result as a page to FILE.
+    /// Also write the result to FILE as an HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print the result as JSON.

@@ -19,13 +19,15 @@ pub(super) struct VmApplianceArgs {
     /// Directory for plimsoll-node.qcow2 and plimsoll-node.ova.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// File of public keys that may log in (id_ed25519.pub, or an authorized_keys).
+    /// File of public keys that may log in (id_ed25519.pub or an authorized_keys).
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Size of the data disk, for legs of a SAN for example. It takes space only as it is used.
+    /// Size of the data disk, for example for the disks of a SAN.
+    ///
+    /// The disk takes space only as it is used.
     #[arg(long, default_value = "8G", value_parser = units::parse_size, value_name = "SIZE")]
     data: u64,
-    /// Replace existing files.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print the names of the files as JSON.

@@ -23,8 +23,8 @@ use std::process::ExitCode;
 
 /// Run virtual machines as nodes.
 ///
-/// They have kernels of their own, disks that outlive a power cut, and a network whose cables can
-/// be pulled.
+/// Each VM has its own kernel, disks that survive a power cut, and a network cable that can be
+/// pulled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll vm up --node-count 3 --client-count 1 -o lab.toml
@@ -48,15 +48,17 @@ enum VmCommand {
     Status(VmStatusArgs),
     /// Take all VMs down, and delete their disks.
     Down(VmDownArgs),
-    /// Build the image that VMs boot from, or print where it is.
+    /// Build the VM image if it is missing, and print its path.
     Image(VmImageArgs),
-    /// Build a node for other hypervisors: a disk that boots by itself, as qcow2 and as OVA.
+    /// Build a bootable node for other hypervisors (qcow2 and OVA).
     Appliance(appliance::VmApplianceArgs),
     /// Run a command in a VM, or open a shell.
     Shell(shell::VmShellArgs),
     /// Cut the power of a VM.
     Off(VmNameArgs),
-    /// Switch on a VM that is off; it keeps its disks.
+    /// Switch on a VM that is off.
+    ///
+    /// The VM keeps its disks.
     On(VmNameArgs),
     /// Switch a VM on or off, as the `power` command of an inventory.
     #[command(hide = true)]
@@ -69,7 +71,7 @@ enum VmCommand {
     Link(VmLinkArgs),
     /// Inject, clear or probe a fault on a VM.
     Fault(VmFaultArgs),
-    /// Cut the power of VMs that others ask for (internal).
+    /// Cut the power of VMs on request of other VMs (internal).
     #[command(hide = true)]
     PowerSwitch(PowerSwitch),
 }
@@ -79,7 +81,7 @@ struct PowerSwitch {
     /// Directory of the VMs' files.
     #[arg(long)]
     dir: PathBuf,
-    /// Identifier of their journal.
+    /// Identifier of the VMs' journal.
     #[arg(long)]
     id: String,
     /// Names of the VMs.
@@ -99,12 +101,12 @@ struct VmNameArgs {
 
 #[derive(Debug, clap::Args)]
 struct VmPowerArgs {
-    /// State directory that names the VMs.
+    /// State directory of the VMs.
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
     #[command(flatten)]
     machine: VmNameArgs,
-    /// New state of its power.
+    /// New state of the VM's power.
     #[arg(value_name = "on|off")]
     word: PowerWord,
 }
@@ -117,12 +119,14 @@ enum PowerWord {
 
 #[derive(Debug, clap::Args)]
 struct VmFaultArgs {
-    /// State directory that names the VMs (default: the usual one).
+    /// State directory of the VMs (default: that of the current user).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
     machine: VmNameArgs,
-    /// Fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors,
+    /// Fault to inject, clear or probe.
+    ///
+    /// One of link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors,
     /// disk-full, clock-step.
     #[arg(value_name = "FAULT", value_parser = super::inject::fault_kind)]
     fault: FaultKind,
@@ -180,10 +184,10 @@ struct VmImageArgs {
     /// Remove all images.
     #[arg(long, conflicts_with = "renew")]
     remove: bool,
-    /// Build it again, from current packages.
+    /// Build the image again, from current packages.
     #[arg(long)]
     renew: bool,
-    /// Print the checksum of its recipe; change nothing.
+    /// Print the checksum of the image's recipe; change nothing.
     #[arg(long, conflicts_with_all = ["renew", "remove"])]
     recipe: bool,
     /// Print the result as JSON.

@@ -12,13 +12,13 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmShellArgs {
-    /// State directory that names the VMs (default: the usual one).
+    /// State directory of the VMs (default: that of the current user).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Name of the VM, such as n1 or c1.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Command to run, its words joined by spaces for a shell. Without it: a shell.
+    /// Command to run; its words are joined by spaces for a shell (default: a shell).
     #[arg(
         value_name = "COMMAND",
         trailing_var_arg = true,

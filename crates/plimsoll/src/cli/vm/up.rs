@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmUpArgs {
-    /// Number of VMs that serve: n1, n2, ...
+    /// Number of VMs that run servers: n1, n2, ...
     #[arg(long, default_value_t = 3, value_name = "N")]
     node_count: u16,
     /// Number of VMs that generate load: c1, ...
@@ -30,13 +30,15 @@ pub(super) struct VmUpArgs {
     /// Size of each disk.
     #[arg(long, default_value = "1G", value_parser = units::parse_size, value_name = "SIZE")]
     disk: u64,
-    /// Raw disks of each VM, besides the one for its own data.
+    /// Number of raw disks per VM, in addition to its data disk.
     #[arg(long, default_value_t = 1, value_name = "N")]
     disks: u16,
     /// Virtualization to use.
     #[arg(long, default_value = "auto", value_name = "auto|kvm|tcg")]
     accel: Accel,
-    /// Inventory file to write. Only a file that this command wrote is overwritten.
+    /// Inventory file to write.
+    ///
+    /// The command overwrites only a file that it wrote itself.
     #[arg(short, long, default_value = "lab.toml", value_name = "FILE.toml")]
     output: PathBuf,
     /// Print the steps; change nothing.
@@ -49,11 +51,11 @@ pub(super) struct VmUpArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Accel {
-    /// The processor's, if a VM boots with it; otherwise emulation
+    /// KVM if a VM boots with it, otherwise emulation
     Auto,
-    /// The processor's
+    /// Virtualization by the processor
     Kvm,
-    /// Emulation
+    /// Emulation of the processor
     Tcg,
 }
 

@@ -169,7 +169,7 @@ fn an_nbd_disk_of_somebody_else_is_a_device_that_needs_consent() {
     let (code, error) = run(
         &lab,
         &address,
-        &["--destroy", "--verify-data", "always", "-o", "r2"],
+        &["--destroy", "--check-data", "always", "-o", "r2"],
     );
     assert_eq!(code, Some(0), "{error}");
     assert!(!is_zero(&image), "the writes arrived");

@@ -64,7 +64,7 @@ const KINDS: [FileKind; 7] = [
         reads: |path| CampaignFile::read(path).is_ok_and(|(_, spec)| spec.problems().is_empty()),
         used: |file| {
             words(
-                "compare --campaign FILE --warmup 0s --no-verify --no-record",
+                "compare --campaign FILE --warmup 0s --no-self-test --no-record",
                 file,
             )
         },

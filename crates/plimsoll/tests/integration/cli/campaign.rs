@@ -48,7 +48,7 @@ fn time_that_is_virtual_is_announced_as_such() {
             "--for",
             "600ms",
         ];
-        let more = ["--no-verify", "--warmup", "0s", "-o", folder];
+        let more = ["--no-self-test", "--warmup", "0s", "-o", folder];
         let output = lab.run(&[&args[..], targets, &more].concat());
         text(&output.stderr)
     };
@@ -206,7 +206,7 @@ fn verdicts_for_scripts_are_exit_codes() {
         "100ms",
         "--warmup",
         "20ms",
-        "--no-verify",
+        "--no-self-test",
         "--fail-on",
         "inconclusive",
         "-o",
@@ -245,7 +245,7 @@ fn a_directory_compared_with_itself_is_rarely_different() {
             "100ms",
             "--warmup",
             "20ms",
-            "--no-verify",
+            "--no-self-test",
             "--json",
             "--seed",
             &seed,
@@ -266,7 +266,7 @@ fn a_directory_compared_with_itself_is_rarely_different() {
 /// would only cost time here.
 fn two_systems<'a>(a: &'a str, b: &'a str, workload: &'a str, length: &'a str) -> Vec<&'a str> {
     let compare = ["compare", a, b, "-w", workload, "--for", length];
-    let more = ["--warmup", "50ms", "-o", "r", "--no-verify"];
+    let more = ["--warmup", "50ms", "-o", "r", "--no-self-test"];
     [&compare[..], &more, &["--blocks", "50"]].concat()
 }
 
@@ -332,7 +332,7 @@ fn a_comparison_that_was_killed_while_its_stacks_came_up_goes_on() {
         "r",
         "--size",
         "300M",
-        "--no-verify",
+        "--no-self-test",
     ];
     let mut child = lab.start(&args);
     until("stack that is on its way", || {

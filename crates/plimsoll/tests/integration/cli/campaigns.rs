@@ -100,7 +100,7 @@ fn a_campaign_file_and_a_command_line_are_the_same_comparison() {
          [[target]]\ntarget = \"sim(disk)\"\n[[workload]]\nworkload = \"randread\"\nfor = \"1s\"\n\
          settings = { size = \"8M\" }\n",
     );
-    let common = ["--seed", "5", "--no-verify", "--json", "-o"];
+    let common = ["--seed", "5", "--no-self-test", "--json", "-o"];
     let by_file = lab.json(&[&["compare", "--campaign", &file], &common[..], &["a"]].concat());
     let words = [
         "compare",
@@ -158,7 +158,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("compare T --margin 0", "for --margin: expected a fraction"),
     (
         "compare T --margin 1.5",
-        "for --margin: expected a fraction",
+        "'--margin <FRACTION>': expected a percentage",
     ),
     ("compare T --effect 0%", "--effect"),
     (
@@ -240,8 +240,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("compare null simm -w randread", "simm"),
     ("run nas.toml null --full-replay --for 10s", "--full-replay"),
     (
-        "loadline T --slo p99<1s --from 2 --to 1",
-        "for --from: expected two positive numbers",
+        "loadline T --slo p99<1s --min 2 --max 1",
+        "for --min: expected two positive numbers",
     ),
     ("loadline T --slo p99<1s --width 0.1%", "--width"),
     ("loadline T --slo p99<20", "--slo"),
@@ -258,8 +258,8 @@ const MISTAKES: &[(&str, &str)] = &[
         "--recovery-timeout needs --fault or --under",
     ),
     (
-        "fit-for etcd null --from 2",
-        "for --from: expected a positive number below 1",
+        "fit-for etcd null --min 2",
+        "for --min: expected a positive number below 1",
     ),
     ("fit-for etdc null", "etdc"),
     (
@@ -301,10 +301,10 @@ const SAVED: &[(&str, &str)] = &[
     ),
     ("compare T --seed 5", "seed = 5"),
     ("compare T --engine sync", "engine = \"sync\""),
-    ("compare T --no-verify", "verify = false"),
+    ("compare T --no-self-test", "verify = false"),
     ("compare T --no-record", "record = false"),
     (
-        "compare a b -w randwrite,size=1m --verify-data end",
+        "compare a b -w randwrite,size=1m --check-data end",
         "verify_data = \"end\"",
     ),
     ("compare T --prove-client", "prove_client = true"),
@@ -358,7 +358,7 @@ const SAVED: &[(&str, &str)] = &[
     ("failover nfs", "inject = [\"kill\"]\nrate = 100.0"),
     ("run randread,size=1m null --for 1s", "blocks = 1"),
     (
-        "loadline T --slo p99<1s --from 0.5 --to 4 --width 10%",
+        "loadline T --slo p99<1s --min 0.5 --max 4 --width 10%",
         "from = 0.5\nto = 4.0\nwidth = 0.1",
     ),
     ("loadline T --slo p99<1s --cost null=0.1/h", "null = 0.1"),
@@ -484,11 +484,11 @@ fn every_measuring_command_saves_a_campaign_that_runs_the_same() {
         "run randread,size=8m sim(disk) --for 2s --warmup 1s",
         "compare sim(disk) sim(flash) -w randread,size=8m --for 1s --blocks 2 --margin 0.1",
         "compare sim(disk) sim(flash) -w randread,size=8m --effect 20% --budget 10m --stop anytime",
-        "loadline sim(disk) -w randread,size=8m --slo p99<100ms --for 10s --budget 5m --to 4",
+        "loadline sim(disk) -w randread,size=8m --slo p99<100ms --for 10s --budget 5m --max 4",
         "fit-for etcd sim(flash) --for 10s --budget 2m --slo p99<1s",
     ];
     for (at, words) in commands.iter().enumerate() {
-        let words = format!("{words} --seed 5 --no-verify");
+        let words = format!("{words} --seed 5 --no-self-test");
         let words: Vec<&str> = words.split_whitespace().collect();
         let file = format!("c{at}.toml");
         let saved = lab.run(&[&words[..], &["--save", &file]].concat());
@@ -549,7 +549,7 @@ fn the_tail_of_an_open_loop_is_what_the_law_of_the_queue_says() {
         "6",
         "--seed",
         "2",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         "r",
@@ -600,7 +600,7 @@ fn a_closed_loop_as_fast_as_it_can_hides_that_its_rate_cannot_be_carried() {
         "3",
         "--seed",
         "2",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         "r",
@@ -637,7 +637,7 @@ fn a_workload_with_a_rate_gets_clients_that_think() {
         "4",
         "--seed",
         "2",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         "r",
@@ -681,7 +681,7 @@ fn what_else_differs_stands_below_the_answer_and_changes_no_exit_code() {
     let args = [
         "compare", QUEUE, SLOWER, "-w", "w.toml", "--for", "30s", "--blocks", "6",
     ];
-    let output = lab.run(&[&args[..], &["--seed", "4", "--no-verify", "-o", "r"]].concat());
+    let output = lab.run(&[&args[..], &["--seed", "4", "--no-self-test", "-o", "r"]].concat());
     let page = text(&output.stdout);
     let (answer, below) = page.split_once("What else differs?").expect("the section");
     assert!(answer.contains("mean response time"), "{page}");
@@ -711,7 +711,7 @@ fn what_else_differs_stands_below_the_answer_and_changes_no_exit_code() {
     let more = [
         "--seed",
         "4",
-        "--no-verify",
+        "--no-self-test",
         "--fail-on",
         "different",
         "-o",
@@ -732,7 +732,7 @@ fn two_runs_are_compared_by_the_base_that_both_measured() {
         let args = [
             "compare", QUEUE, second, "-w", "w.toml", "--for", "60s", "--blocks", "8",
         ];
-        let more = ["--seed", seed, "--no-verify", "-o", folder];
+        let more = ["--seed", seed, "--no-self-test", "-o", folder];
         assert!(lab.run(&[&args[..], &more].concat()).status.success());
     };
     run(SLOWER, "1", "before");
@@ -758,7 +758,7 @@ fn two_runs_are_compared_by_the_base_that_both_measured() {
     let args = [
         "compare", QUEUE, SLOWER, "-w", "w.toml", "--for", "30s", "--blocks", "8",
     ];
-    lab.run(&[&args[..], &["--seed", "3", "--no-verify", "-o", "short"]].concat());
+    lab.run(&[&args[..], &["--seed", "3", "--no-self-test", "-o", "short"]].concat());
     let short = lab.json(&["diff", "before", "short", "--json"]);
     let changes = short["surroundings"].to_string();
     assert!(changes.contains("entries.w.length"), "{changes}");

@@ -53,7 +53,7 @@ fn every_classic_runs_tells_its_own_text_and_leaves_the_target_clean() {
             "200ms",
             "--warmup",
             "0s",
-            "--no-verify",
+            "--no-self-test",
             "-o",
             &folder,
         ];
@@ -85,7 +85,7 @@ fn phases_are_compared_one_by_one() {
         "--blocks",
         "2",
         "--no-control",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         "r",

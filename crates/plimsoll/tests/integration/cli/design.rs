@@ -11,7 +11,7 @@ const DISK: &str = "sim(disk)";
 fn compare<'a>(targets: [&'a str; 2], folder: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let [a, b] = targets;
     let start = ["compare", a, b, "-w", "randread,size=64m,depth=1"];
-    let end = ["--no-verify", "--seed", "5", "-o", folder];
+    let end = ["--no-self-test", "--seed", "5", "-o", folder];
     [&start[..], &end, more].concat()
 }
 
@@ -250,7 +250,7 @@ fn a_key_ends_a_run_that_still_reports_and_restores_the_terminal() {
         let state = lab.path("state").display().to_string();
         let line = format!(
             "stty cols 80 rows 24; stty -a > {folder}.before; TERM={term} PLIMSOLL_STATE={state} {plimsoll} compare null null -w randread,size=1m \
-         --for 1s --warmup 0s --blocks 500 --no-verify -o {folder}; echo code $?; stty -a > {folder}.after"
+         --for 1s --warmup 0s --blocks 500 --no-self-test -o {folder}; echo code $?; stty -a > {folder}.after"
         );
         // The key comes when some trials are done.
         let keys = format!(

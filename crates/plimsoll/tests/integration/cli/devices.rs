@@ -31,7 +31,7 @@ fn a_device_is_written_only_with_consent_and_twice_named_when_it_holds_something
     let (code, error) = run(&["--destroy"], "r2");
     assert_eq!(code, Some(0), "{error}");
     assert!(!is_zero(&image), "the writes arrived");
-    let (code, error) = run(&["--destroy", "--verify-data", "always"], "verified");
+    let (code, error) = run(&["--destroy", "--check-data", "always"], "verified");
     assert_eq!(code, Some(0), "{error}");
     let check = &lab.json(&["report", "verified", "--json"])["trials"][0]["data_check"];
     assert!(check["written"].as_u64() > Some(0), "{check}");

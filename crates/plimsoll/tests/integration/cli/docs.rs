@@ -156,7 +156,10 @@ fn carry_out(files: &DocFiles, command: &DocCommand) -> Result<bool, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // Short: servers of stacks have sockets in it.
     let state = tempfile::tempdir().unwrap();
-    let output = lab.run_in_state(state.path().to_str().unwrap(), &words);
+    let output = lab.run_with(
+        &[("PLIMSOLL_STATE", state.path().to_str().unwrap())],
+        &words,
+    );
     let errors = text(&output.stderr);
     if output.status.code() == Some(0) {
         return Ok(true);

@@ -89,7 +89,7 @@ fn what_cannot_be_imported_is_refused_and_nothing_is_written() {
         ),
         (["good.csv", "other.txt"], "cannot be compared"),
         (["good.csv", "poem.txt"], "unknown format"),
-        (["good.csv", "gone.csv"], "No such file"),
+        (["good.csv", "gone.csv"], "no file or folder gone.csv"),
         (["cut.json", "good.csv"], "line 2"),
     ] {
         let output = lab.run(&["import", files[0], files[1], "-o", "run"]);
@@ -104,7 +104,7 @@ fn what_cannot_be_imported_is_refused_and_nothing_is_written() {
 fn workloads_are_exported_or_refused() {
     let lab = Lab::new();
     let output = lab.run(&[
-        "export", "--to", "fio", "randread", "-o", "r.fio", "--for", "2s",
+        "export", "--format", "fio", "randread", "-o", "r.fio", "--for", "2s",
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let job = std::fs::read_to_string(lab.path("r.fio")).unwrap();
@@ -114,16 +114,16 @@ fn workloads_are_exported_or_refused() {
     );
     for (args, word) in [
         (
-            ["export", "--to", "fio", "randread", "-o", "r.fio"],
+            ["export", "--format", "fio", "randread", "-o", "r.fio"],
             "exists",
         ),
         (
-            ["export", "--to", "fio", "varmail", "-o", "v.fio"],
+            ["export", "--format", "fio", "varmail", "-o", "v.fio"],
             "no counterpart",
         ),
         (
-            ["export", "--to", "iolog", "randread", "-o", "x.log"],
-            "--to fio",
+            ["export", "--format", "iolog", "randread", "-o", "x.log"],
+            "--format fio",
         ),
     ] {
         let output = lab.run(&args);
@@ -150,7 +150,7 @@ fn programs_are_run_as_workloads_and_leave_nothing() {
             "run",
             workload,
             &target,
-            "--no-verify",
+            "--no-self-test",
             "-o",
             "run",
             "--json",
@@ -165,7 +165,14 @@ fn programs_are_run_as_workloads_and_leave_nothing() {
         assert_eq!(names, phases, "{workload}");
         assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "{workload}");
     }
-    let args = ["run", "cmd:exit 3", &target, "--no-verify", "-o", "failed"];
+    let args = [
+        "run",
+        "cmd:exit 3",
+        &target,
+        "--no-self-test",
+        "-o",
+        "failed",
+    ];
     let errors = text(&lab.run(&args).stderr);
     assert!(errors.contains("status 3"), "{errors}");
 }
@@ -257,7 +264,7 @@ fn recorded_requests_become_a_model_that_plays_them() {
         "web.toml",
         "d",
         "--full-replay",
-        "--no-verify",
+        "--no-self-test",
         "--json",
         "-o",
         "whole",
@@ -277,7 +284,7 @@ fn recorded_requests_become_a_model_that_plays_them() {
     let lines = trial["fidelity"].as_array().unwrap();
     let lost = lines.iter().find(|line| line["error"] != 0.0);
     assert!(lines.len() == 4 && lost.is_none(), "{lines:?}");
-    let log = lab.run(&["export", "web.toml", "--to", "iolog"]);
+    let log = lab.run(&["export", "web.toml", "--format", "iolog"]);
     let log = text(&log.stdout);
     assert_eq!(
         log.lines().filter(|line| line.contains(" read ")).count(),

@@ -4,7 +4,7 @@
 use crate::support::{Lab, text};
 use std::path::Path;
 
-const QUICK: [&str; 5] = ["--for", "200ms", "--warmup", "0s", "--no-verify"];
+const QUICK: [&str; 5] = ["--for", "200ms", "--warmup", "0s", "--no-self-test"];
 
 fn run<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&["run", "randread,size=1m"], args, &QUICK].concat()
@@ -105,14 +105,17 @@ fn two_runs_in_one_directory_know_of_each_other() {
         &target,
         "--for",
         "60s",
-        "--no-verify",
+        "--no-self-test",
         "-o",
         "first",
     ];
     let mut child = lab.start(&first);
     lab.wait_for_text("first", "interval");
     let other = lab.path("elsewhere").display().to_string();
-    let refused = lab.run_in_state(&other, &run(&[&target, "-o", "second"]));
+    let refused = lab.run_with(
+        &[("PLIMSOLL_STATE", &other)],
+        &run(&[&target, "-o", "second"]),
+    );
     let error = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{error}");
     assert!(
@@ -120,7 +123,10 @@ fn two_runs_in_one_directory_know_of_each_other() {
         "{error}"
     );
     assert!(error.contains("--shared"), "{error}");
-    let shared = lab.run_in_state(&other, &run(&[&target, "--shared", "-o", "third"]));
+    let shared = lab.run_with(
+        &[("PLIMSOLL_STATE", &other)],
+        &run(&[&target, "--shared", "-o", "third"]),
+    );
     let told = text(&shared.stderr);
     assert_eq!(shared.status.code(), Some(0), "{told}");
     assert!(told.contains("works on it, too"), "{told}");

@@ -45,13 +45,13 @@ const CASES: [(&str, &[&str], &[&str]); 15] = [
     ),
     (
         "export",
-        &["export", "randread", "--to", "fio", "--json"],
+        &["export", "randread", "--format", "fio", "--json"],
         &["file", "text", "lost"],
     ),
     (
         "export",
         &[
-            "export", "m.toml", "--to", "plimsoll", "-o", "e.toml", "--json",
+            "export", "m.toml", "--format", "plimsoll", "-o", "e.toml", "--json",
         ],
         &["file", "fidelity"],
     ),
@@ -199,7 +199,7 @@ fn a_command_that_fails_prints_nothing_for_programs() {
         &["profile", "nothere"],
         &["verify", "nothere", "--against", "nothere"],
         &["mix", "nothere", "nothere", "-o", "x.toml"],
-        &["export", "nosuch", "--to", "fio"],
+        &["export", "nosuch", "--format", "fio"],
         &["import", "nothere"],
         &["report", "nothere"],
         &["diff", "nothere", "nothere"],

@@ -103,7 +103,7 @@ fn of_a_closed_loop_clients_are_counted() {
         "sim(queue,servers=4,service=1ms,rate=100000M)",
         "--for",
         "10s",
-        "--to",
+        "--max",
         "40",
         "--seed",
         "1",
@@ -138,12 +138,12 @@ fn what_is_beyond_the_multiples_is_said_and_not_made_up() {
         let told = text(&output.stdout);
         told.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let told = search(&["--to", "2"], "most");
+    let told = search(&["--max", "2"], "most");
     assert!(
         told.contains("carries at least 2.00× w at p99 < 200 ms (no limit was reached)"),
         "{told}"
     );
-    let told = search(&["--from", "12", "--to", "50"], "least");
+    let told = search(&["--min", "12", "--max", "50"], "least");
     assert!(
         told.contains("lies below 12.0× w at p99 < 200 ms"),
         "{told}"
@@ -221,7 +221,7 @@ fn what_has_no_load_line_is_refused_with_one_error() {
         (
             "w.toml",
             "p99 < 20ms",
-            &["--from", "5", "--to", "2"],
+            &["--min", "5", "--max", "2"],
             "the smaller first",
         ),
         (

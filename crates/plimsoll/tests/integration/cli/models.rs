@@ -13,7 +13,7 @@ fn fitted(lab: &Lab, recording: &str, more: &[&str], to: &str) {
 
 /// Exports to a file, and returns its text.
 fn exported(lab: &Lab, args: &[&str], to: &str) -> String {
-    let mut all = vec!["export", "--to", "plimsoll", "-o", to];
+    let mut all = vec!["export", "--format", "plimsoll", "-o", to];
     all.extend(args);
     let output = lab.run(&all);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -39,7 +39,14 @@ fn a_model_is_scaled_and_stretched_and_still_plays() {
     let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     let lines = &again["verification"]["lines"];
     assert!(super::verify::error_of(lines, "read operations per second").abs() < 0.01);
-    let played = lab.run(&["run", "long.toml", "null", "--for", "200ms", "--no-verify"]);
+    let played = lab.run(&[
+        "run",
+        "long.toml",
+        "null",
+        "--for",
+        "200ms",
+        "--no-self-test",
+    ]);
     assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
     for (args, word) in [
         (&["m.toml", "--phase", "lunch"][..], "phase 'lunch'"),
@@ -47,7 +54,7 @@ fn a_model_is_scaled_and_stretched_and_still_plays() {
         (&["randread", "--scale", "2"], "only a model"),
         (&["randread"], "it is not a model"),
     ] {
-        let mut all = vec!["export", "--to", "plimsoll", "-o", "no.toml"];
+        let mut all = vec!["export", "--format", "plimsoll", "-o", "no.toml"];
         all.extend(args);
         let output = lab.run(&all);
         let errors = text(&output.stderr);
@@ -55,7 +62,7 @@ fn a_model_is_scaled_and_stretched_and_still_plays() {
         assert!(errors.contains(word), "{errors}");
         assert!(!lab.path("no.toml").exists());
     }
-    let job = lab.run(&["export", "--to", "fio", "m.toml", "--scale", "3"]);
+    let job = lab.run(&["export", "--format", "fio", "m.toml", "--scale", "3"]);
     assert_eq!(job.status.code(), Some(0), "{}", text(&job.stderr));
 }
 
@@ -74,7 +81,7 @@ seed = 4
     for args in [
         &["run", "old.toml", "null", "--dry-run"][..],
         &["verify", "old.toml", "--against", "a.csv"],
-        &["export", "--to", "fio", "old.toml"],
+        &["export", "--format", "fio", "old.toml"],
     ] {
         let output = lab.run(args);
         let said = text(&output.stderr);
@@ -117,7 +124,7 @@ fn an_anonymous_model_has_nothing_of_its_source_and_all_of_its_load() {
     }
     // The same requests in the same order, in other places.
     let log = |model: &str| {
-        let output = lab.run(&["export", "--to", "iolog", model, "--for", "1h"]);
+        let output = lab.run(&["export", "--format", "iolog", model, "--for", "1h"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let log = text(&output.stdout);
         let rows = log.lines().filter_map(|line| {
@@ -151,7 +158,7 @@ fn an_anonymous_model_has_nothing_of_its_source_and_all_of_its_load() {
     // Without a seed one is drawn that nobody knows.
     exported(&lab, &["a.toml", "--anonymise"], "u.toml");
     assert_ne!(packed("u.requests"), packed("s.requests"));
-    let played = lab.run(&["run", "x.toml", "null", "--for", "200ms", "--no-verify"]);
+    let played = lab.run(&["run", "x.toml", "null", "--for", "200ms", "--no-self-test"]);
     assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
 }
 
@@ -178,7 +185,7 @@ fn a_mix_plays_its_members_at_the_same_time_and_the_report_names_them() {
         "null",
         "--for",
         "1s",
-        "--no-verify",
+        "--no-self-test",
         "-o",
         "r",
     ];
@@ -187,7 +194,7 @@ fn a_mix_plays_its_members_at_the_same_time_and_the_report_names_them() {
     let page = std::fs::read_to_string(lab.path("r/report.html")).unwrap();
     assert!(page.contains("member web ×2"));
     // The place of the second member begins where the first one's room ends.
-    let log = lab.run(&["export", "--to", "iolog", "both.toml", "--for", "1h"]);
+    let log = lab.run(&["export", "--format", "iolog", "both.toml", "--for", "1h"]);
     let log = text(&log.stdout);
     let offsets = log
         .lines()
@@ -254,7 +261,7 @@ fn writes_that_are_declared_synchronous_are_played_so() {
     ] {
         // One that must be seen lasts until it was.
         let length = if expect { "60s" } else { "1s" };
-        let args = ["run", model, &data, "--for", length, "--no-verify"];
+        let args = ["run", model, &data, "--for", length, "--no-self-test"];
         let mut run = lab.start(&args);
         let process = rustix::process::Pid::from_child(&run);
         let mut seen = false;
@@ -270,7 +277,7 @@ fn writes_that_are_declared_synchronous_are_played_so() {
         assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
         assert_eq!(seen, expect, "{model}");
     }
-    let job = text(&lab.run(&["export", "--to", "fio", "yes.toml"]).stdout);
+    let job = text(&lab.run(&["export", "--format", "fio", "yes.toml"]).stdout);
     assert!(job.contains("sync=dsync"), "{job}");
     // One play has one way to write, and requests tell the rest.
     for (args, word) in [
@@ -303,7 +310,7 @@ fn odd_places() -> String {
 fn a_log_holds_recorded_requests_to_the_byte_and_tells_what_it_loses() {
     let lab = lab_with(&[("odd.csv", odd_places())]);
     fitted(&lab, "odd.csv", &["--exact"], "odd.toml");
-    let output = lab.run(&["export", "--to", "iolog", "odd.toml"]);
+    let output = lab.run(&["export", "--format", "iolog", "odd.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let log = text(&output.stdout);
     let writes: Vec<&str> = log
@@ -325,7 +332,7 @@ fn a_log_holds_recorded_requests_to_the_byte_and_tells_what_it_loses() {
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    let part = lab.run(&["export", "--to", "iolog", "odd.toml", "--for", "10ms"]);
+    let part = lab.run(&["export", "--format", "iolog", "odd.toml", "--for", "10ms"]);
     let told = text(&part.stderr);
     assert!(told.contains("of 20 requests: the log ends"), "{told}");
     // Every request is played once, the last one too.
@@ -374,7 +381,7 @@ fn requests_of_one_tick_are_spread_and_said_so_and_one_tick_is_no_load() {
         "{errors}"
     );
     assert!(!told.contains("times between requests, decades"), "{told}");
-    let log = lab.run(&["export", "--to", "iolog", "many.toml", "--for", "2m"]);
+    let log = lab.run(&["export", "--format", "iolog", "many.toml", "--for", "2m"]);
     let log = text(&log.stdout);
     let last = log
         .lines()

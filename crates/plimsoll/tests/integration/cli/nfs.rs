@@ -40,7 +40,7 @@ fn blocks_and_files_on_an_export_without_a_mount() {
         let args = ["run", workload, target, "--for", "300ms", "--warmup", "0s"];
         let args = [
             &args[..],
-            &["--verify-data", "always", "--json", "-o", folder],
+            &["--check-data", "always", "--json", "-o", folder],
         ]
         .concat();
         let json = lab.json(&args);

@@ -22,7 +22,7 @@ fn counters(reads_per_s: u64) -> String {
 /// A model of that, `load.toml`.
 fn model(lab: &Lab, reads_per_s: u64) {
     std::fs::write(lab.path("d.txt"), counters(reads_per_s)).expect("a writable test directory");
-    let fit = ["fit", "d.txt", "--disk", "sda", "--working-set", "16M"];
+    let fit = ["fit", "d.txt", "--disk", "sda", "--working-set", "4M"];
     let output = lab.run(&[&fit[..], &["-o", "load.toml"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
@@ -153,7 +153,7 @@ fn a_real_disk_that_is_throttled_cannot_carry_the_load() {
     let Some(free) = Served::begin(port, &["memory", "256M"]) else {
         return skipped(TEST, "nbdkit is missing, or its port is taken");
     };
-    // 8 MBit/s are 245 reads of 4 KiB a second, and 16 s for what is laid out. The load is one that the
+    // 8 MBit/s are 245 reads of 4 KiB a second, and 4 s for what is laid out. The load is one that the
     // other disk carries however busy the machine is.
     let slow = ["--filter=rate", "memory", "256M", "rate=8M"];
     let Some(slow) = Served::begin(port + 1, &slow) else {
@@ -168,7 +168,8 @@ fn a_real_disk_that_is_throttled_cannot_carry_the_load() {
         "8s",
         "--blocks",
         "1",
-        "--no-verify",
+        "--no-control",
+        "--no-self-test",
         "--destroy",
     ];
     let (_, told, json) = compare(&lab, &[&free.1, &slow.1], &more);

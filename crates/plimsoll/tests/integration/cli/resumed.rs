@@ -95,7 +95,7 @@ fn check(workload: &str) {
     let words = [
         "compare", "a", "b", "-w", workload, "--for", "200ms", "--warmup", "0s", "--blocks", "3",
     ];
-    let words = [&words[..], &["--no-verify", "-o", "run"]].concat();
+    let words = [&words[..], &["--no-self-test", "-o", "run"]].concat();
     let mut child = lab.start(&words);
     lab.wait_for_text("run", "\"trial_ended\"");
     child.kill().unwrap();
@@ -168,7 +168,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("0s", "100ms", "campaign.trial.warmup"),
     ("3", "4", "blocks is 3 there, and 4 by this command"),
     (
-        "--no-verify",
+        "--no-self-test",
         "--no-record",
         "campaign.trial.verify is false there",
     ),
@@ -182,7 +182,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
 ];
 
 /// A comparison of nine short trials.
-const WORDS: &str = "compare a b -w randread,size=1m --for 200ms --warmup 0s --seed 7 --blocks 3 --no-verify -o run";
+const WORDS: &str = "compare a b -w randread,size=1m --for 200ms --warmup 0s --seed 7 --blocks 3 --no-self-test -o run";
 
 #[test]
 fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
@@ -216,7 +216,7 @@ fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("arms[0].facts.path is \"/"), "{told}");
     // The campaign, saved by words in another order, and with another seed.
-    let saved = "compare --save same.toml -w randread,size=1m --no-verify a b --for 200ms --warmup 0s --blocks 3";
+    let saved = "compare --save same.toml -w randread,size=1m --no-self-test a b --for 200ms --warmup 0s --blocks 3";
     for (words, code) in [(saved, Some(0)), (saved, Some(2))] {
         let output = lab.run(&words.split_whitespace().collect::<Vec<_>>());
         assert_eq!(output.status.code(), code, "{}", text(&output.stderr));
@@ -228,7 +228,7 @@ fn a_run_is_gone_on_with_by_what_it_measures_and_not_by_its_words() {
         "{told}"
     );
     // Other words, until their time is over.
-    let same = "compare -o ./run --blocks=3 --seed=7 --no-verify --warmup 0ms --for 0.2s a b \
+    let same = "compare -o ./run --blocks=3 --seed=7 --no-self-test --warmup 0ms --for 0.2s a b \
                 --workload randread,size=1m --no-record --progress off --budget 600ms";
     let output = lab.run(&same.split_whitespace().collect::<Vec<_>>());
     let told = text(&output.stderr);

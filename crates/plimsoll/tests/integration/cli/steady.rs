@@ -15,7 +15,7 @@ const READS: &str = "randread,size=64m,depth=8";
 
 /// Runs it into a folder, which must succeed; what it said.
 fn run(lab: &Lab, command: &[&str], more: &[&str]) -> String {
-    let rest = ["--no-verify", "--seed", "3", "-o", "r"];
+    let rest = ["--no-self-test", "--seed", "3", "-o", "r"];
     let output = lab.run(&[command, &rest[..], more].concat());
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");

@@ -28,12 +28,12 @@ const STARTERS: [Starter; 8] = [
     (
         "c.toml",
         |_, s| campaign(&format!("cmd:touch {s}")),
-        "compare --campaign c.toml --no-verify",
+        "compare --campaign c.toml --no-self-test",
     ),
     (
         "s.toml",
         |_, s| campaign(&format!("size:touch {s}")),
-        "compare --campaign s.toml --no-verify",
+        "compare --campaign s.toml --no-self-test",
     ),
     (
         "gate.toml",
@@ -50,7 +50,7 @@ const STARTERS: [Starter; 8] = [
         |lab, s| {
             experiment(
                 lab,
-                &format!("run = [\"run\", \"cmd:touch {s}\", \"a\", \"--no-verify\"]"),
+                &format!("run = [\"run\", \"cmd:touch {s}\", \"a\", \"--no-self-test\"]"),
             )
         },
         "repro mine/run.toml",
@@ -83,7 +83,7 @@ const STARTERS: [Starter; 8] = [
     (
         "own.toml",
         |_, s| own(s),
-        "run randread,size=1m ./own.toml --for 100ms --no-verify",
+        "run randread,size=1m ./own.toml --for 100ms --no-self-test",
     ),
 ];
 
@@ -156,14 +156,14 @@ fn what_a_person_types_needs_no_trust() {
     lab.directory("a");
     let typed = lab.path("typed");
     let workload = format!("cmd:touch {}", typed.display());
-    let output = lab.run(&["run", &workload, "a", "--no-verify"]);
+    let output = lab.run(&["run", &workload, "a", "--no-self-test"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(typed.exists());
     let missing = lab.run(&[
         "run",
         "cmd:true",
         "a",
-        "--no-verify",
+        "--no-self-test",
         "--trust",
         "none.toml",
     ]);
@@ -218,7 +218,7 @@ fn a_file_that_names_a_device_does_not_overwrite_it() {
     std::fs::write(lab.path("mine/e.toml"), experiment(&lab, &run)).unwrap();
     let before = std::fs::read(&image).unwrap();
     for command in [
-        "compare --campaign c.toml --no-verify --for 100ms --trust c.toml",
+        "compare --campaign c.toml --no-self-test --for 100ms --trust c.toml",
         "repro mine/e.toml --trust mine/e.toml",
     ] {
         let output = with(&lab, command, &[]);

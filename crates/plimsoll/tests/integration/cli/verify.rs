@@ -101,7 +101,7 @@ fn a_model_that_missed_a_gate_is_not_played_unless_forced_and_then_every_page_sa
     let fitted = lab.run(&["fit", "mon", "--disk", "sda", "-o", "m.toml"]);
     assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
     let played = |more: &[&str]| {
-        let mut args = vec!["run", "m.toml", "null", "--for", "200ms", "--no-verify"];
+        let mut args = vec!["run", "m.toml", "null", "--for", "200ms", "--no-self-test"];
         args.extend(more);
         lab.run(&args)
     };
@@ -232,7 +232,7 @@ fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
     let faster = [
         "export",
         "m.toml",
-        "--to",
+        "--format",
         "plimsoll",
         "--scale",
         "2",

@@ -26,7 +26,7 @@ fn a_target_that_keeps_its_data_passes_and_the_report_says_so() {
             "300ms",
             "--warmup",
             "0s",
-            "--verify-data",
+            "--check-data",
             when,
             "--json",
             "-o",
@@ -76,7 +76,7 @@ fn what_cannot_be_verified_is_refused_before_anything_is_done() {
         ),
         ("stamp", target.as_str(), "appends"),
     ] {
-        let output = lab.run(&["run", workload, target, "--verify-data", "end", "-o", "r"]);
+        let output = lab.run(&["run", workload, target, "--check-data", "end", "-o", "r"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{workload} {target}: {said}");
         assert!(said.contains(words), "{said}");
@@ -108,7 +108,7 @@ fn bad_blocks_are_named_kept_from_comparison_and_end_in_their_own_code() {
         "5s",
         "--warmup",
         "0s",
-        "--verify-data",
+        "--check-data",
         "always",
         "-o",
         "r",

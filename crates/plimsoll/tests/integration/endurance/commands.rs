@@ -135,7 +135,7 @@ pub(crate) const WRITERS: &[LastingCommand] = &[
     ),
     writes(
         &[
-            "export", "m.toml", "--to", "fio", "-o", "out@.fio", "--force",
+            "export", "m.toml", "--format", "fio", "-o", "out@.fio", "--force",
         ],
         &["out@.fio"],
     ),
@@ -176,7 +176,7 @@ pub(crate) const RUNNERS: &[LastingCommand] = &[
             "300ms",
             "--warmup",
             "0s",
-            "--no-verify",
+            "--no-self-test",
             "-o",
             "run@",
         ],
@@ -195,7 +195,7 @@ pub(crate) const RUNNERS: &[LastingCommand] = &[
             "0s",
             "--blocks",
             "2",
-            "--no-verify",
+            "--no-self-test",
             "-o",
             "run@",
         ],
@@ -316,7 +316,7 @@ pub(crate) const ON_STACKS: &[LastingCommand] = &[
             "2",
             "--size",
             "300M",
-            "--no-verify",
+            "--no-self-test",
             "-o",
             "run@",
         ],
@@ -333,7 +333,7 @@ pub(crate) const ON_STACKS: &[LastingCommand] = &[
             "0s",
             "--size",
             "300M",
-            "--no-verify",
+            "--no-self-test",
             "-o",
             "run@",
         ],
@@ -466,7 +466,7 @@ pub(crate) fn prepared() -> Lab {
         "fit mon --disk sda -o m.toml",
         "fit a.csv -o a.toml",
         "profile mon --disk sda --partial mon.part",
-        "compare null null -w randread,size=1m --for 100ms --warmup 0s --blocks 2 --no-verify -o done",
+        "compare null null -w randread,size=1m --for 100ms --warmup 0s --blocks 2 --no-self-test -o done",
     ] {
         let output = lab.run(&command.split(' ').collect::<Vec<_>>());
         assert_eq!(

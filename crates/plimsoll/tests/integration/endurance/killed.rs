@@ -447,11 +447,15 @@ fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
     writeln!(std::io::stderr(), "{told}").unwrap();
 }
 
-/// The names of commands in a help text.
+/// The names of commands in a help text: those of the program are in lists by task.
 fn commands_of(lab: &Lab, words: &[&str]) -> Vec<String> {
     let help = text(&lab.run(&[words, &["--help"]].concat()).stdout);
-    let (_, rest) = help.split_once("Commands:\n").expect("a list of commands");
-    let list = rest.split("\n\n").next().unwrap_or_default();
+    let (list, _) = help
+        .split_once("Options:\n")
+        .expect("options behind the commands");
+    let (_, list) = list
+        .split_once("Usage:")
+        .expect("a usage before the commands");
     let names = list
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());

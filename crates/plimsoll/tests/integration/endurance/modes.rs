@@ -56,7 +56,7 @@ fn nothing_that_is_written_is_open_to_others() {
             "100ms",
             "--warmup",
             "0s",
-            "--no-verify",
+            "--no-self-test",
         ],
         &["record", "-o", "long", "--for", "2s", "--interval", "1s"],
         &["report", "done", "--html", "r.html"],

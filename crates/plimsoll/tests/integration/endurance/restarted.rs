@@ -90,7 +90,7 @@ fn a_comparison_of_directories_goes_on_after_a_restart() {
     let (a, b) = (lab.directory("a"), lab.directory("b"));
     let told = goes_on(
         &lab,
-        "compare a b -w randwrite,size=1m --for 300ms --warmup 0s --blocks 2 --no-verify -o run",
+        "compare a b -w randwrite,size=1m --for 300ms --warmup 0s --blocks 2 --no-self-test -o run",
     );
     check(&told, 6);
     for place in [a, b] {
@@ -125,7 +125,7 @@ fn a_comparison_of_stacks_goes_on_after_a_restart_and_a_stack_of_the_users_stays
     let directory = lab.directory("a");
     let told = goes_on(
         &lab,
-        "compare nbd a -w randwrite,size=4m --size 512M --for 300ms --warmup 0s --blocks 2 --no-verify -o run",
+        "compare nbd a -w randwrite,size=4m --size 512M --for 300ms --warmup 0s --blocks 2 --no-self-test -o run",
     );
     check(&told, 6);
     assert_eq!(fs::read_dir(directory).unwrap().count(), 0);

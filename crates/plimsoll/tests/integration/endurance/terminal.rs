@@ -13,7 +13,7 @@ const PRINTERS: &[&str] = &[
     "profile mon --disk sda",
     "verify m.toml --against mon",
     "diff done done --json",
-    "export m.toml --to fio",
+    "export m.toml --format fio",
     "run randread --trace-ops 20000",
     "stack list",
     "workloads",
@@ -52,11 +52,11 @@ fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one() {
 /// Commands that go on until they are ended, with the file that shows that they are at work.
 const LASTING: &[(&str, &str)] = &[
     (
-        "run randwrite,size=1m target --for 15m --no-verify -o run",
+        "run randwrite,size=1m target --for 15m --no-self-test -o run",
         "run/events.jsonl",
     ),
     (
-        "compare other other -w randwrite,size=1m --for 15m --blocks 9 --no-verify -o compared",
+        "compare other other -w randwrite,size=1m --for 15m --blocks 9 --no-self-test -o compared",
         "compared/events.jsonl",
     ),
     (

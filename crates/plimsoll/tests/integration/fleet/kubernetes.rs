@@ -54,7 +54,7 @@ fn a_job_brings_its_hosts_and_goes_with_the_run() {
         "run",
         "randread,size=1M",
         "null",
-        "--no-verify",
+        "--no-self-test",
         "--for",
         "500ms",
         "--warmup",
@@ -79,7 +79,7 @@ fn of_a_controller_that_is_killed_no_job_stays() {
         "run",
         "randread,size=1M",
         "null",
-        "--no-verify",
+        "--no-self-test",
         "--for",
         "60s",
     ];

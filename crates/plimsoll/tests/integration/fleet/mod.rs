@@ -16,7 +16,7 @@ use std::fs;
 use support::TestFleet;
 
 /// Read load of `local` hosts; each test adds their number and the length.
-const READ: [&str; 4] = ["run", "randread,size=1M", "DATA", "--no-verify"];
+const READ: [&str; 4] = ["run", "randread,size=1M", "DATA", "--no-self-test"];
 
 #[test]
 fn hosts_come_by_themselves_and_leave_nothing() {

@@ -110,7 +110,7 @@ const FROM: [&str; 5] = [
     "slurm:16",
     "--listen",
     "10.77.0.1",
-    "--no-verify",
+    "--no-self-test",
 ];
 
 fn with<'a>(args: &[&'a str]) -> Vec<&'a str> {
@@ -228,7 +228,7 @@ fn killed(cluster: &Cluster) {
         "slurm:15,exclude=n5",
         "--listen",
         "10.77.0.1",
-        "--no-verify",
+        "--no-self-test",
     ];
     let fifteen = [&load[..], &from].concat();
     // The job: all are lost, and the run says so.

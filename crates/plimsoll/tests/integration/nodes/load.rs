@@ -68,7 +68,7 @@ impl Pair {
     fn reading(&self, seconds: &str) -> Vec<String> {
         let data = self.path("data").display().to_string();
         let words =
-            "--clients n1,n2 --on lab.toml --warmup 100ms --seed 7 -o out --no-verify --for";
+            "--clients n1,n2 --on lab.toml --warmup 100ms --seed 7 -o out --no-self-test --for";
         let mut args = vec!["run".to_owned(), "randread,size=4M".into(), data];
         args.extend(words.split(' ').map(Into::into));
         args.push(seconds.into());
@@ -195,7 +195,7 @@ fn nodes_play_the_phases_of_a_series_together() {
         "n1,n2",
         "--on",
         "lab.toml",
-        "--no-verify",
+        "--no-self-test",
         "-o",
         "out",
     ];
@@ -223,7 +223,7 @@ fn each_node_has_a_file_of_its_own() {
         "n1,n2",
         "--on",
         "lab.toml",
-        "--no-verify",
+        "--no-self-test",
         "-o",
         "out",
     ];
@@ -257,7 +257,7 @@ fn programs_run_on_the_nodes() {
     }
     let pair = Pair::new();
     let data = pair.path("data").display().to_string();
-    let from = ["--clients", "n1,n2", "--on", "lab.toml", "--no-verify"];
+    let from = ["--clients", "n1,n2", "--on", "lab.toml", "--no-self-test"];
     let args = ["run", "copy-tree,size=200000", &data, "-o", "out"];
     let output = pair.run(&[&args[..], &from].concat());
     assert!(output.status.success(), "{}", text(&output));

@@ -414,6 +414,12 @@ fn a_run_is_started_watched_stopped_and_resumed() {
         "{facts}"
     );
     assert_eq!(facts["progress"]["trials_planned"], 1500);
+    assert_eq!(facts["progress"]["blocks_planned"], 500);
+    let interim = server.get(&format!("/api/v1/runs/{run}/sections")).json();
+    assert!(
+        (interim["answer"].as_str()).is_some_and(|html| html.contains("So far: ")),
+        "{interim}"
+    );
     let same = server.post(&format!("/api/v1/runs/{run}/resume"), "");
     assert_eq!(same.status, 409, "{same:?}");
     let series = server

@@ -323,7 +323,7 @@ fn the_client_sends_no_links_and_nothing_that_is_no_part_of_a_run() {
     ] {
         let output = crate::client::plimsoll(team.place())
             .env("PLIMSOLL_TOKEN", &token)
-            .args(["push", "monday", "--to", to])
+            .args(["push", "monday", "--server", to])
             .output()
             .expect("it starts");
         assert!(

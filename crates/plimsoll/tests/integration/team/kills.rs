@@ -92,7 +92,7 @@ impl Battle<'_> {
         let to = format!("http://127.0.0.1:{}", self.port);
         let child = plimsoll(self.place)
             .env("PLIMSOLL_TOKEN", &self.token)
-            .args(["push", id, "--json", "--to", &to])
+            .args(["push", id, "--json", "--server", &to])
             .stdout(out.reopen().expect("a file"))
             .stderr(err.reopen().expect("a file"))
             .spawn()

@@ -54,7 +54,7 @@ pub(crate) fn add_user(place: &Path, database: &str, name: &str, scopes: &str) -
 pub(crate) fn push(place: &Path, address: &str, token: &str, run: &str, more: &[&str]) -> Output {
     plimsoll(place)
         .env("PLIMSOLL_TOKEN", token)
-        .args(["push", run, "--to", &format!("http://{address}")])
+        .args(["push", run, "--server", &format!("http://{address}")])
         .args(more)
         .output()
         .expect("it starts")

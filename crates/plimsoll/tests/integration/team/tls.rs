@@ -44,7 +44,7 @@ fn a_run_is_pushed_over_tls_to_a_server_that_is_trusted() {
         let to = format!("{scheme}://{}", server.address);
         let output = plimsoll(place)
             .env("PLIMSOLL_TOKEN", &token)
-            .args(["push", "monday", "--to", &to])
+            .args(["push", "monday", "--server", &to])
             .args(more)
             .output()
             .expect("it starts");

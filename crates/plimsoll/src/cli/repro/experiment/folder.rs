@@ -38,7 +38,7 @@ impl ExperimentFolder {
         let name = source.file.name.clone();
         let data = args.data_of(&source.file)?;
         let path = args.output.as_deref().map_or_else(
-            || PathBuf::from("plimsoll-results").join(format!("{name}-{}", run_id::run_id())),
+            || crate::cli::defaults::results_folder(format!("{name}-{}", run_id::run_id())),
             Path::to_path_buf,
         );
         let mark = json!({ "name": name, "profile": profile.name(), "experiment": source.file });
