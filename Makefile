@@ -21,8 +21,9 @@ dist-check:
 	scripts/test-dist.sh
 
 demo:
+	@scripts/demo.sh --announce
 	scripts/setup.sh demo
-	scripts/build.sh --without-server
+	scripts/build.sh --program-alone
 	scripts/demo.sh
 
 # Recordings of others that tests hold results against; not part of this repository.

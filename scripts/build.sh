@@ -4,13 +4,16 @@
 # (docs/stacks/inventory.md), and the server of its page (docs/serve.md). For this machine or for the target that
 # is named; those of this machine are also put into target/release.
 #
-#   build.sh [--without-server] [x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]
+#   build.sh [--program-alone] [x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 programs=(plimsoll plimsoll-server)
-if [ "${1:-}" = --without-server ]; then
+has_agent=yes
+# What one machine needs to measure itself.
+if [ "${1:-}" = --program-alone ]; then
   programs=(plimsoll)
+  has_agent=
   shift
 fi
 target=${1:-$(uname -m)-unknown-linux-gnu}
@@ -23,13 +26,18 @@ fi
 # The flags are those of .cargo/config.toml, which RUSTFLAGS would replace. Of the program the names of functions
 # stay for back-traces, and a panic says its line without them.
 static=(-C target-feature=+crt-static -C "link-arg=-Wl,--build-id")
-cargo rustc --locked --target "$target" --profile agent --package plimsoll-agent --bin plimsoll-agent -- \
-  "${static[@]}"
+if [ "$has_agent" ]; then
+  cargo rustc --locked --target "$target" --profile agent --package plimsoll-agent --bin plimsoll-agent -- \
+    "${static[@]}"
+fi
 for program in "${programs[@]}"; do
   cargo rustc --locked --target "$target" --release --package "$program" --bin "$program" -- \
     "${static[@]}" -C strip=debuginfo
 done
-install -m 755 "$folder/agent/plimsoll-agent" "$folder/release/"
+if [ "$has_agent" ]; then
+  install -m 755 "$folder/agent/plimsoll-agent" "$folder/release/"
+  programs+=(plimsoll-agent)
+fi
 if [ $# -eq 0 ]; then
-  install -D -m 755 -t "$folder/../release" "$folder/release/plimsoll-agent" "${programs[@]/#/$folder/release/}"
+  install -D -m 755 -t "$folder/../release" "${programs[@]/#/$folder/release/}"
 fi
