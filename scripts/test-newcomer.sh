@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A newcomer's path: in a clean Debian with a PostgreSQL that pgbench uses, carries out the commands of
-# docs/first-steps.md as they stand there. Needs root. Takes some eight minutes, two of them for the clean root, which
-# is kept as target/newcomer/root.tar (remove it to have it made anew).
-#   scripts/test-newcomer.sh [PACKAGE.deb]      default: the newest of target/dist
+# A newcomer's two paths in a clean Debian. The wheel in a clean virtual environment, and `plimsoll check`: the first
+# sentence is there within six minutes. Then the commands of docs/first-steps.md as they stand there, beside a
+# PostgreSQL that pgbench uses: a load line of its load in four commands behind the installation. Needs root. Takes some
+# 15 minutes, two of them for the clean root, which is kept as target/newcomer/root.tar (remove it to have it made anew).
+#   scripts/test-newcomer.sh [PACKAGE.deb [WHEEL]]      default: the newest of target/dist
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 commands_max=8
+sentence_max_s=360
 page=docs/first-steps.md
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 place=$target/newcomer
@@ -23,7 +25,7 @@ commands() {
 
 # Inside a mount and process namespace of its own: its mounts, loop devices and processes end with it.
 inside() {
-  local root=$1 device pgbench n=0 began
+  local root=$1 device pgbench n=0 began took
   mount --make-rprivate /
   mount --bind "$root" "$root"
   for system in ext4:mnt/a xfs:mnt/b ext4:var/lib/postgresql; do
@@ -38,6 +40,18 @@ inside() {
   mount --rbind /dev "$root/dev"
   in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 COLUMNS=100 \
     bash -c "cd /root && $1"; }
+
+  say "The wheel in a clean virtual environment, and the first sentence"
+  began=$SECONDS
+  in_root "python3 -m venv v && v/bin/pip install --quiet --no-index --disable-pip-version-check *.whl"
+  in_root "v/bin/plimsoll check /mnt/a -o checked" | tee "$root/root/checked.txt"
+  took=$((SECONDS - began))
+  grep -qE 'fits|does not fit|is not known|Not answered' "$root/root/checked.txt" ||
+    { echo "test-newcomer.sh: check says nothing" >&2; exit 1; }
+  [ "$took" -le "$sentence_max_s" ] ||
+    { echo "test-newcomer.sh: the first sentence took $took s, more than $sentence_max_s" >&2; exit 1; }
+  echo "(installed and checked in $took s)"
+  in_root "v/bin/pip uninstall --quiet --yes plimsoll && test ! -e v/bin/plimsoll"
 
   say "PostgreSQL, and pgbench that uses it"
   # The package made a cluster, which the mounted file system hides.
@@ -86,20 +100,27 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 0
 fi
 count=$(commands | wc -l)
+line=$(commands | grep -n 'plimsoll loadline' | cut -d: -f1)
+if [ "${line:-9}" -gt 5 ]; then
+  echo "test-newcomer.sh: the load line is command ${line:-none} of $page, expected at most the fourth behind the installation" >&2
+  exit 1
+fi
 if [ "$count" -eq 0 ] || [ "$count" -gt $commands_max ]; then
   echo "test-newcomer.sh: $page has $count commands, expected 1 to $commands_max" >&2
   exit 1
 fi
-package=${1:-$(find "$target/dist" -name 'plimsoll_*.deb' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2)}
-if [ -z "$package" ]; then
-  echo "test-newcomer.sh: there is no package in $target/dist; make dist makes it" >&2
+newest() { find "$target/dist" -name "$1" -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2; }
+package=${1:-$(newest 'plimsoll_*.deb')}
+wheel=${2:-$(newest "plimsoll-*$(uname -m).whl")}
+if [ -z "$package" ] || [ -z "$wheel" ]; then
+  echo "test-newcomer.sh: there is no package or no wheel in $target/dist; make dist makes them" >&2
   exit 1
 fi
 scripts/setup.sh newcomer
 mkdir -p "$place"
 if [ ! -f "$place/root.tar" ]; then
   say "A clean Debian with PostgreSQL"
-  mmdebstrap --variant=apt --include=postgresql,postgresql-contrib bookworm "$place/root.tar" \
+  mmdebstrap --variant=apt --include=postgresql,postgresql-contrib,python3-venv bookworm "$place/root.tar" \
     >"$place/root.log" 2>&1 || { tail "$place/root.log" >&2; exit 1; }
 fi
 root=$place/root
@@ -108,5 +129,5 @@ trap cleanup EXIT
 cleanup
 mkdir "$root"
 tar --extract --file "$place/root.tar" --directory "$root"
-cp "$package" "$root/root/"
+cp "$package" "$wheel" "$root/root/"
 unshare --mount --pid --fork --kill-child "$0" --inside "$root"

@@ -66,7 +66,7 @@ impl Drop for OwnDirectory {
     }
 }
 
-/// The directory, if nobody has it.
+/// The locked directory, if it belongs to this user and no living agent holds its lock.
 fn locked(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty()).ok()?;
@@ -129,7 +129,7 @@ fn serve_joined(
     let mut host = context::host().of_state(dir);
     let with = (&player, &state, build);
     let served = serve_channel(&mut joined.channel, &mut host, with, IDLE_LIMIT, stop);
-    // Nobody else will be here to do it.
+    // The controller cannot clean up here once the connection is gone.
     let mut hosts = HostPool::new(host);
     let razed = raze_own_parts(&state, &mut hosts)?;
     nothing_left(&razed.left)?;

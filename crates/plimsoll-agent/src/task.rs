@@ -206,7 +206,7 @@ impl<'a> PreparedTrial<'a> {
             turn.start_at().map(|at| at.min(monotonic() + START_MAX))
         };
         let run = &mut self.prepared;
-        // In virtual time nobody is in the way.
+        // A simulated target runs in virtual time: other programs cannot disturb it.
         let is_real = task.target.is_in_real_time();
         let _cpus = ClientCpuLimit::of(&task.entry)?;
         let peers = std::mem::take(&mut self.peers);

@@ -194,7 +194,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, place.path().join("b")).unwrap();
         assert!(make_tree("b").is_err());
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-        // The directory of a run that somebody removed is not made again.
+        // The directory of a run is not made again after its removal.
         assert!(make_tree("gone/tree").is_err());
         assert!(!place.path().join("gone").exists());
     }

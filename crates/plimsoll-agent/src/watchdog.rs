@@ -6,11 +6,11 @@ use plimsoll_console::failure::{CliError, CliExitCode, doing};
 use plimsoll_machine::host::Host as _;
 use plimsoll_machine::host::watchdog::HostWatchdog;
 
-/// Watches the target of a stack's disk and ends its client when the target is gone; gives what is to be
-/// said then.
+/// Watches the target of a stack's disk and ends its client when the target is gone; returns the message for
+/// that case.
 ///
 /// # Errors
-/// When nobody asked for it by its environment, or the client cannot be ended.
+/// When its environment variables are missing or invalid, or the client cannot be ended.
 pub fn run() -> Result<String, CliError> {
     HostWatchdog::from_environment()
         .ok_or_else(|| CliError::invalid("this subcommand is internal: stacks start it"))?

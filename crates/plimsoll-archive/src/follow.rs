@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading a run folder while somebody else writes it.
+//! Reading a run folder while another program writes it.
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST, read_own};

@@ -14,8 +14,8 @@ pub(crate) const LEDGERS: &str = "ledgers";
 /// Name of the report inside a run folder.
 pub const REPORT: &str = "report.html";
 
-/// Opens a file of a run folder, which somebody else may have made: a link would lead to any file of this
-/// machine, and a pipe would be waited for.
+/// Opens a file of a run folder. Another user may have made the folder: a link could lead to any file of this
+/// machine, and opening a pipe would block.
 pub(crate) fn open_own(options: &OpenOptions, path: &Path) -> std::io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();

@@ -45,7 +45,7 @@ impl RunFolderWriter {
             let events = open_own(&options, &folder.join(EVENTS))?;
             claim(&events)?;
             if path.exists() {
-                // Somebody was faster between the look and now.
+                // Another program created it between the check and the lock.
                 return Err(ErrorKind::AlreadyExists.into());
             }
             let begun = write_result(&path, &text).and_then(|()| File::open(folder)?.sync_all());
@@ -191,7 +191,8 @@ fn claim(events: &File) -> std::io::Result<()> {
             Err(TryLockError::WouldBlock) => {
                 std::thread::sleep(PAUSE);
             }
-            // Where there are no locks, nobody can tell, and nothing is lost.
+            // Without locks in the file system another writer cannot be detected; the run goes on without
+            // that check.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
         }
     }
@@ -253,7 +254,7 @@ pub fn check_free(folder: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-/// Removes manifests that nobody finished.
+/// Removes manifests that an interrupted writer left unfinished.
 fn remove_early(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_early(&entry.file_name().to_string_lossy(), MANIFEST) {

@@ -63,8 +63,8 @@ fn shape(known: &WorkloadDefinition, reason: String) -> ClassicsError {
     }
 }
 
-/// The value of a setting that is named without one: of flags, of options that have such a value,
-/// and of settings that nobody knows, which are reported as such later.
+/// The value of a setting that is named without one: of flags, of options with a count for that case, and of
+/// unknown settings, which are reported as unknown later.
 fn alone<'a>(known: &WorkloadDefinition, name: &str) -> Option<&'a str> {
     let found = known.settings.iter().find(|setting| setting.name == name);
     match found.map(|setting| setting.unit) {

@@ -77,7 +77,7 @@ pub fn quit_flag() -> Result<Arc<AtomicBool>, CliError> {
     Ok(flag)
 }
 
-/// Ends the program as SIGQUIT does where nobody watches for it.
+/// Ends the program as the default handler of SIGQUIT does.
 pub fn die_of_quit() {
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGQUIT);
 }

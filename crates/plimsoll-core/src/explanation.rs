@@ -279,7 +279,7 @@ pub struct UnknownCause {
     pub why: String,
 }
 
-/// Everything that is said of one arm under one workload.
+/// All explanations of one arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -205,7 +205,7 @@ impl StackCondition {
     }
 }
 
-/// Somebody who watches beside the sessions.
+/// A client beside the sessions that observes a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

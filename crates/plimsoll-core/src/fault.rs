@@ -23,7 +23,7 @@ pub enum FaultKind {
     Pause,
     /// The server stands still nine tenths of the time, in turns of a tenth of a second.
     Slow,
-    /// The link of the server is down: nobody reaches it and it reaches nobody.
+    /// The link of the server is down in both directions.
     LinkDown,
     /// The server hears the others, and nothing it sends gets to them.
     OneWay,

@@ -28,8 +28,8 @@ use crate::units::Nanos;
 pub enum LedgerDurability {
     /// At once (`O_DSYNC`).
     EachWrite,
-    /// When an fsync that began after it was acknowledged has been acknowledged, too; there is one
-    /// after so many writes.
+    /// Once an fsync that began after its acknowledgement is acknowledged as well. Each session calls
+    /// fsync after this number of writes.
     Fsync(u32),
     /// Never, but for what is made durable before the first and after the last probe.
     None,
@@ -414,8 +414,8 @@ impl LedgerProbes {
         }
     }
 
-    /// All entries were taken: writes that were submitted and never ended are probes, too. Those that
-    /// were meant for a time after a writer was stopped were not submitted.
+    /// Completes the record after the last entry: writes that were submitted and never ended also become
+    /// probes. Writes intended for a time after the writer stopped were not submitted and are left out.
     pub fn finish(&mut self) {
         for ((session, _), intended_at) in std::mem::take(&mut self.open) {
             if self.closed_at.is_some_and(|at| intended_at > at) {

@@ -183,8 +183,8 @@ pub fn start_spread(nodes: &[ClientLoadNodeResult]) -> Option<Nanos> {
     (began.len() > 1).then(|| Nanos(last.abs_diff(*first)))
 }
 
-/// How even shares are: Jain's index (Jain, Chiu and Hawe 1984), 1 when all are the same, 1/n when
-/// one has all; `None` when there is nothing to share or nobody to share it with.
+/// Evenness of shares: Jain's index (Jain, Chiu and Hawe 1984), 1 when all are equal, 1/n when one share is
+/// the whole total; `None` for fewer than two shares or a total of 0.
 #[must_use]
 pub fn evenness(shares: &[f64]) -> Option<f64> {
     let total: f64 = shares.iter().sum();

@@ -352,7 +352,7 @@ fn quantity_of(name: &str) -> Result<LoadLineQuantity, String> {
     }
 }
 
-/// A time with its unit: nobody means the seconds that a bare number is elsewhere.
+/// Parses a time limit with its unit. A bare number is an error: users do not mean its usual unit, seconds.
 fn time_of(text: &str, limit: &str) -> Result<f64, String> {
     if limit.parse::<f64>().is_ok() {
         let subject = text.split('<').next().unwrap_or_default().trim();

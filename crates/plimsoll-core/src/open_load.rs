@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Progress of the requests of an open loop over time: how many were due, and how many had ended.
 //!
-//! A load above the served rate leaves a backlog that grows. The end alone does not show that: a
-//! pause just before it leaves one, too. So both are counted in steps of time, few enough to be
-//! kept with every trial.
+//! A load above the served rate leaves a backlog that grows. The backlog at the end does not show
+//! growth, because a pause just before the end also leaves one. So due and ended requests are counted
+//! in steps of time, few enough to be kept with every trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +55,8 @@ impl OpenLoad {
     #[inline]
     pub fn due_at(&mut self, at: Nanos, requests: u64) {
         // Requests that follow a late operation, such as its sync, are due when it ends, which may
-        // be after the planned end. Counted, they would make steps so long that an overload of a
-        // short trial hides in them.
+        // be after the planned end. Counting them would lengthen the steps until they hide an
+        // overload of a short trial.
         if self.length.is_some_and(|length| at >= length) {
             return;
         }

@@ -316,7 +316,7 @@ impl<'a> Felt<'a> {
     }
 }
 
-/// Whether there was no success for so long before the end that it did not recover.
+/// Whether the session did not recover: no success in the last [`GONE_AFTER`] and two periods before the end.
 fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: OutageProbeWindow) -> bool {
     period.is_some_and(|period| {
         let last = ends.last().copied().unwrap_or(window.from);

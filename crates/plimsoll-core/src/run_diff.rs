@@ -42,7 +42,7 @@ pub struct RunDiffSide {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunDiffFact {
-    /// Where it stands in the manifest, such as `machine.kernel`.
+    /// Path of the fact in the manifest, such as `machine.kernel`.
     pub what: String,
     /// In the earlier run; empty where it has none.
     pub before: String,

@@ -171,7 +171,7 @@ pub struct RunResultsLoadLine {
     pub has_edge: bool,
     /// Which ends of the interval are figures: `between`, `at least`, `below`, `unknown`.
     pub reach: String,
-    /// The other programs that took so much of the machine that they decide the line.
+    /// The other programs, if their use of the machine decides the line.
     pub disturbed_by: Option<String>,
     /// The sustained multiple: low, point, high.
     pub sustained: [f64; 3],

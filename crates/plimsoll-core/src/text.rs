@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text from files, nodes and programs, made safe to show: nobody's name moves the cursor, changes
-//! the terminal, or reorders what stands beside it.
+//! Text from files, nodes and programs, made safe to show: no name can move the cursor, change the
+//! terminal or reorder the text beside it.
 
 /// Replacement for a character that is not shown.
 const REPLACEMENT: char = '\u{fffd}';

@@ -3,7 +3,7 @@
 //!
 //! The clock of an act starts when every worker is ready. The first `warmup` is not measured;
 //! seconds of the measured part are passed on as they end, over a bounded channel that a worker
-//! never waits for (in virtual time it does, because nobody's time is lost).
+//! never waits for (in virtual time it does, because the wait costs no measured time).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

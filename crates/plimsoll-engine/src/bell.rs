@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Wake-ups between threads: a futex, and no lock.
 //!
-//! Whoever changes something rings after the change; whoever waits says so first, looks once more,
-//! and sleeps only then. One of the two sees the other, so no change is missed. Ringing where
-//! nobody listens costs a fence.
+//! A thread that changes something rings after the change. A thread that waits registers as a
+//! listener, checks once more, and only then sleeps. One of the two sees the other, so no change is
+//! missed. A ring without a listener costs a fence.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use plimsoll_core::units::Nanos;
 use rustix::thread::{Timespec, futex};
 
-/// A place to sleep, and the bell that wakes whoever is there.
+/// A place for threads to sleep, and the bell that wakes them.
 #[derive(Debug, Default)]
 pub(crate) struct WakeNotifier {
     /// How often it was rung while a thread listened; wraps.

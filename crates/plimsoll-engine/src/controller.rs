@@ -22,8 +22,8 @@ use crate::worker::{WorkerReport, WorkerRunResult};
 /// How often the controller looks at `stop` when nothing else happens.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A second is passed on without the workers that have not reported it for so long: they hang in
-/// a system call. Their operations are in a later second.
+/// A second is passed on this long after its end, without the workers that have not reported it: they
+/// hang in a system call. Their operations count in a later second.
 const PATIENCE: Nanos = Nanos(1_500_000_000);
 
 /// The last piece of a run is an interval of its own only if it is at least this long; else it

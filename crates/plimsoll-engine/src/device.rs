@@ -33,8 +33,8 @@ const SAMPLE_BYTES: usize = 4096;
 /// Devices that were full when this process last looked, by number, with the bytes that were looked at.
 static FULL: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
-/// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
-/// no other program that asks can use it.
+/// The claim on a device, held while the engine works on it. An exclusive claim keeps the device from
+/// being mounted, and from other programs that also ask for an exclusive claim.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceClaim {
     _device: Arc<File>,

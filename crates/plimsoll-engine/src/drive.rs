@@ -42,7 +42,7 @@ pub const BATCH_OF_DATA: usize = plimsoll_core::workload::blocks::BATCH_DEFAULT 
 /// Longest wait: how soon a stop is noticed.
 const WAIT_MAX: Nanos = Nanos(25_000_000);
 
-/// An operation that has not come back for so long when a run is stopped counts as unfinished.
+/// When a run is stopped, an operation in flight for at least this long counts as unfinished.
 const HUNG: Nanos = Nanos(1_000_000_000);
 
 /// How long operations in flight are waited for after a stop.

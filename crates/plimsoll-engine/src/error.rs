@@ -99,7 +99,7 @@ impl std::fmt::Display for FileShortage {
 }
 
 impl EngineError {
-    /// The same, said of a phase. A stop by the user is nobody's fault, and stays what it is.
+    /// The error with its phase. A stop by the user is no failure of a phase, so it is returned unchanged.
     pub(crate) fn in_phase(self, phase: &str) -> EngineError {
         match self {
             EngineError::Stopped(_) => self,

@@ -32,7 +32,8 @@ use thread::{FileLoopBlocker, FileLoopNext, FileLoopThread};
 pub use check::check;
 pub use play::FileLoopRun;
 
-/// When all files that a thread could use have been busy for so long, the target hangs.
+/// When all files that a thread could use have been busy for longer than this, the run fails: the target
+/// hangs, or the set is too small.
 const BUSY_MAX: Nanos = Nanos(5_000_000_000);
 
 /// How long a thread that waits for others sleeps at most before it lets the driver look at its
@@ -129,7 +130,7 @@ impl FileLoopSource {
                 self.unblock(now);
                 self.is_ready(thread, now);
             }
-            // Whoever is in the way is a thread of this source.
+            // The blocking thread belongs to this source: its next completion or signal unblocks this one.
             FileLoopNext::Blocked(_) if self.imagined => self.blocked.push(thread),
             FileLoopNext::Blocked(obstacle) => {
                 self.is_ready(thread, now);

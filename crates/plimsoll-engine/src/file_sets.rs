@@ -20,7 +20,7 @@ pub(crate) enum FileSetLocation<'a> {
 }
 
 impl FileSetLocation<'_> {
-    /// Makes the directories and the existing files of `sets`; in a directory by so many threads.
+    /// Makes the directories and the existing files of `sets`. Only a local directory uses all `threads`.
     pub(crate) fn lay_out(
         self,
         sets: &FileSetsByName,

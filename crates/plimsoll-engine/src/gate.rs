@@ -83,7 +83,7 @@ impl StartBarrier {
     }
 
     fn lock(&self) -> MutexGuard<'_, StartBarrierState> {
-        // Nobody panics with the lock held, and the state is right at every moment.
+        // A poisoned lock is usable: no code panics while it holds the lock, and the state is always valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,8 @@
 //! Notices when this program was suspended: stopped by a signal, frozen, or kept from the
 //! processors. Whatever was measured meanwhile speaks of that, not of the storage.
 //!
-//! A wait that ends by the clock cannot take much longer than it was to, unless nobody let it end.
-//! A machine that slept shows in the clock that counts such times beside the one that does not.
+//! A wait with a time limit ends much later only if this program could not run. The time that the
+//! machine slept is the difference between two clocks: one counts it, the other does not.
 
 use plimsoll_core::units::Nanos;
 

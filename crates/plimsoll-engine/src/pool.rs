@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plain system calls on helper threads: depth where `io_uring` is forbidden.
 //!
-//! A buffer travels with its operation to the thread that carries it out and back, so nobody can
-//! touch it in between. Service times include two hand-overs between threads; where `io_uring`
+//! A buffer travels with its operation to the thread that carries it out and back, so no other thread
+//! can touch it in between. Service times include two hand-overs between threads; where `io_uring`
 //! works it is the better engine.
 
 use std::os::fd::OwnedFd;

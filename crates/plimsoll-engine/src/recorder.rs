@@ -84,7 +84,7 @@ pub struct WorkerOverhead {
 /// Facts about the operations of the measured part besides their times.
 #[derive(Debug, Clone, Default)]
 pub struct RequestMarks {
-    /// Those that were still in flight when nobody waited any longer. Their times until then are
+    /// Operations that were still in flight when the driver stopped waiting. Their times until then are
     /// recorded; they have neither ended nor failed.
     pub unfinished: u64,
     /// Those that failed, by the system's error number.
@@ -189,8 +189,8 @@ impl<B: IntervalListener> SampleRecorder<B> {
         *self.marks.errnos.entry(errno).or_default() += 1;
     }
 
-    /// Counts an operation that nobody waits for any longer: its time until now, and that it has
-    /// not ended.
+    /// Counts an operation that the driver no longer waits for: records its time until now, and that it
+    /// has not ended.
     pub fn unfinished(&mut self, sample: &OpSample) {
         if sample.request.intended_at < self.warmup {
             return;

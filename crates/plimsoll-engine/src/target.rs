@@ -164,8 +164,8 @@ fn read_whole(
     let ends_inside =
         |moved: u64| direct_align.is_some_and(|align| !moved.is_multiple_of(align.into()));
     let mut offset = 0;
-    // Ends at the end of the file; nobody appends faster than this reads without end, since the
-    // threads of a loop append at most once per turn.
+    // Ends at the end of the file: the threads of a loop append at most once per turn, so they cannot
+    // append faster than this reads for ever.
     loop {
         let moved = rustix::io::pread(file, &mut piece[..len], offset)? as u64;
         offset += moved;

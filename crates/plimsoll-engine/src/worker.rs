@@ -93,7 +93,7 @@ impl IntervalListener for WorkerReportSender {
             tally: std::mem::replace(tally, spare),
         };
         if self.desk.virtual_time {
-            // An error means that the controller has gone, and nobody wants to know.
+            // An error means that the controller has ended and needs no report.
             let _ = self.desk.reports.send(report);
             return;
         }

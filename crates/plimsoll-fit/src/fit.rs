@@ -139,8 +139,8 @@ pub(crate) fn fit_within(
     })
 }
 
-/// Mean number of requests in flight, by Little's law. Samples of a queue at instants say too little
-/// of it for a model: they stand in the profile, with their error.
+/// Mean number of requests in flight, by Little's law. Samples of a queue at instants are too inexact for a
+/// model; the profile records them with their error.
 fn in_flight(profile: &DiskProfile) -> Option<ModelFactValue<f64>> {
     let queue = profile.queue.as_ref()?;
     match queue.source {

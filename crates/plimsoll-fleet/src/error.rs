@@ -10,7 +10,7 @@ pub enum FleetError {
     /// It was asked for in a way that makes no sense.
     #[error("{0}")]
     Asked(String),
-    /// Nobody can connect.
+    /// The controller cannot listen at its address.
     #[error("listen for load hosts on {address}: {source}")]
     Listen {
         /// Where.

@@ -200,14 +200,14 @@ impl FleetGate {
                 PollFlags::IN,
             ));
         }
-        // A signal is a reason to look around, too.
+        // A signal ends the poll with an error, and the caller then looks at its stop flag.
         let _ = poll(&mut on, look.as_ref());
         let peers = on.iter().take(pending.len());
         peers.map(|one| !one.revents().is_empty()).collect()
     }
 
-    /// Takes in those that knock, as far as there is room: who only holds a connection open keeps nobody
-    /// out.
+    /// Accepts new connections while there is room. If there is none, the oldest connection gives way after a
+    /// minimum time, so that idle connections do not keep load hosts out.
     ///
     /// # Errors
     /// When this program may open no more files: waiting mends nothing.
@@ -225,7 +225,7 @@ impl FleetGate {
                         why: format!("{error}; each takes one: raise the limit with 'ulimit -n'"),
                     });
                 }
-                // Nobody knocks, or one that does no more.
+                // No connection waits, or the waiting one is gone.
                 Err(_) => return Ok(()),
             };
             if let Ok(stream) = FleetStream::accepted(socket, Arc::clone(&self.config)) {
@@ -327,7 +327,7 @@ impl FleetPeer {
         match self.frames.next_message() {
             Ok(None) => FleetPeerStep::Waits,
             Ok(Some(message)) => match FleetHello::read(&message) {
-                // Whoever says more before the answer is none of ours.
+                // An agent waits for the response to its hello: a peer that sends more is no agent.
                 Some(hello) if self.frames.waiting() == 0 => FleetPeerStep::Hello(hello),
                 _ => FleetPeerStep::Gone,
             },

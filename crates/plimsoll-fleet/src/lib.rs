@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Load hosts that somebody else's scheduler provides.
+//! Load hosts that an external scheduler provides.
 //!
 //! The contract with what carries agents (srun, an Indexed Job, mpiexec, a shell) is one sentence: run this
 //! one program once on each of N hosts, with a ticket, until it exits. Agents connect to the controller, so

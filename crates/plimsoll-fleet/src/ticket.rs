@@ -24,7 +24,7 @@ const TICKET_MAX: u64 = 1024;
 /// Bytes of a token, and of the digest of a key.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// The token of a run: who has it may be one of its load hosts. It is shown to nobody.
+/// The secret token of a run: an agent that has it may be one of the load hosts.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FleetToken([u8; SECRET_BYTES]);
 
@@ -70,7 +70,8 @@ pub struct FleetTicket {
 }
 
 impl FleetTicket {
-    /// The ticket as text: whoever carries agents gives it to them, and shows it to nobody else.
+    /// The ticket as text. The carrier passes it to the agents and must keep it secret, since it holds the
+    /// token.
     #[must_use]
     pub fn reveal(&self) -> String {
         let (pin, token) = (hex(&self.pin), self.token.reveal());
@@ -127,7 +128,7 @@ impl FromStr for FleetTicket {
     }
 }
 
-/// A name that nobody can guess and nothing has yet.
+/// A random name: other users cannot guess it, and no existing file has it.
 ///
 /// # Errors
 /// When the system gives no random bytes.

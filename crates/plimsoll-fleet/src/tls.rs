@@ -32,7 +32,8 @@ use std::time::Duration;
 use crate::error::FleetError;
 use crate::ticket::SECRET_BYTES;
 
-/// The name that stands in the handshake. Nobody is known by it.
+/// The server name in the handshake. An agent knows its controller by the key in the ticket, not by this
+/// name.
 const NAME: &str = "controller.plimsoll";
 
 fn failed(what: &str) -> impl Fn(String) -> FleetError {

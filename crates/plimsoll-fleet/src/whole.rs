@@ -31,12 +31,12 @@ const CARRIER_PATIENCE_LOST: Duration = Duration::from_secs(3);
 /// Open files besides the connections.
 const FILES_BESIDES: u64 = 256;
 
-/// News of a fleet, for whoever waits for it.
+/// Progress of a fleet, reported while the caller waits for its hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetNews {
     /// The carrier was started: this command, or this object.
     Carried(String),
-    /// So many have arrived.
+    /// This number of hosts has arrived.
     Arrived(u32),
 }
 

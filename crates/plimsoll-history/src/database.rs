@@ -39,7 +39,7 @@ impl HistoryDatabase {
     pub async fn open(address: &HistoryAddress) -> Result<HistoryDatabase, HistoryError> {
         sqlx::any::install_default_drivers();
         if let Some(file) = address.file() {
-            // Nobody else's business: made before the library makes it readable for all.
+            // Made here and for this user alone: the library would make it readable for all.
             let mut options = std::fs::OpenOptions::new();
             let made = options.append(true).create(true).mode(0o600).open(file);
             made.map_err(|error| HistoryError::Database {

@@ -9,7 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Rows of one statement. Their numbers stand in its text, which is shorter than one million bytes then.
+/// Rows of one statement. Its text holds their numbers, and stays below one million bytes with this many.
 const ROWS: usize = 2000;
 
 /// A run that is to be added.
@@ -372,7 +372,7 @@ async fn insert_run(
     }
 }
 
-/// Inserts rows of numbers. They stand in the text of the statement, so that a missing one needs no type.
+/// Inserts rows of numbers. The text of the statement holds them, so that a missing number needs no type.
 async fn insert_rows(
     change: &mut Transaction<'static, Any>,
     table: &'static str,

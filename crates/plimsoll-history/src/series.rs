@@ -23,7 +23,7 @@ const NOTE_MAX: usize = 500;
 /// Who looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryViewer {
-    /// The user; 0 is nobody's number.
+    /// Number of the user; no user has 0.
     pub user_id: i64,
     /// Whether every run may be seen.
     pub sees_all: bool,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Faults: injection into the servers of a stack that is up, and recovery.
 //!
-//! Invariants: what a fault does is planned before anything is done, and what a provider of servers
-//! cannot do is refused then. What a fault does to a machine stands in the journal of its stack before
-//! it is done, with what ends it; all else that it leaves behind goes with the stack. So taking the stack
-//! down undoes it, whoever was killed when.
+//! Invariants: a fault is planned before any of its actions, and a fault that the provider of the servers
+//! cannot inject is refused then. Before a fault changes a machine, the journal of the stack records the
+//! action that ends it; all other effects disappear with the stack. So taking the stack down undoes the
+//! fault, even if a process was killed at any point.
 
 use plimsoll_core::fault::{DELAY_MS, FaultCommand, FaultKind, LOSS_PERCENT};
 use plimsoll_core::plan::{

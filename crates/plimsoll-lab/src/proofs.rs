@@ -58,7 +58,7 @@ pub struct SelfTestResult {
 /// Which self-tests are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelfTestDepth {
-    /// Those that disturb nobody and take a moment.
+    /// Short self-tests that stop no node.
     Quick,
     /// Also those that stop nodes for a while.
     Whole,

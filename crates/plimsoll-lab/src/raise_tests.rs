@@ -36,7 +36,7 @@ fn plans() -> Vec<Plan> {
     all.map(plan).chain([servers]).collect()
 }
 
-/// A machine on which somebody has mounted the Lustre in which one of the stacks stands.
+/// A machine with a Lustre file system mounted by its user: the `lustre` stack uses it.
 fn machine() -> FakeHost {
     let mut host = FakeHost::new();
     host.mounted.insert("/mnt/lustre".into());
@@ -383,7 +383,7 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
     );
 }
 
-/// Its server may be dead, and nobody comes back who looks at a file there.
+/// The server of the stack may be dead, and then a process that looks at a file on the stack hangs.
 #[test]
 fn what_a_killed_run_made_on_a_stack_goes_with_the_stack_after_its_programs_were_ended() {
     let dir = tempfile::tempdir().unwrap();

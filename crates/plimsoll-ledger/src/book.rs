@@ -107,7 +107,7 @@ impl LedgerWriter {
     /// When it exists, or cannot be made.
     pub(super) fn create(path: &Path, bytes: u64) -> Result<Self, EngineError> {
         let mut options = OpenOptions::new();
-        // Whose storage failed how is nobody else's business.
+        // Only the owner may read how the storage failed.
         let file = options.append(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|e| EngineError::at("create the ledger", path, e))?;
         let held = TargetHandle::directory_of(path)?;
@@ -203,7 +203,7 @@ impl LedgerWriter {
     }
 }
 
-/// The same error for whoever comes later.
+/// The same error for later callers.
 fn alike(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -31,7 +31,7 @@ use plimsoll_engine::source::{NextRequest, RequestSource};
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::verify::SECTOR_BYTES;
 
-/// When nothing could be read for so long, what is left cannot be read.
+/// Longest time of one pass over the unread blocks. After a pass that reads none, the rest is unreadable.
 const PATIENCE: Nanos = Nanos(120_000_000_000);
 
 /// Reads back what the ledger at `path` promises, from `places` in the order of its targets. With
@@ -199,7 +199,7 @@ impl LedgerBlockReader<'_> {
         let limits = DriverLimits::real(clock.now() + PATIENCE);
         sweep.next = 0;
         match drive(engine, &clock, sweep, &mut recorder, limits, self.stop) {
-            // That nothing can be read is a finding, too.
+            // A file without a readable block is a finding, not an error.
             Ok(_) | Err(EngineError::AllFailed { .. }) => Ok(()),
             Err(error) => Err(error),
         }

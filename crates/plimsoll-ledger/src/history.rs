@@ -300,7 +300,7 @@ impl LedgerSessionHistory {
 pub(super) enum LedgerBlockVerdict {
     /// Its contents are legal.
     Fine,
-    /// A durable write is not there; why is said by the others.
+    /// A durable write is missing; the other blocks decide whether it is lost or a hole.
     Missing,
     /// A write of this campaign is there that the ledger does not list. It lists each before it is
     /// submitted, so it has lost entries since, and says nothing of this block.

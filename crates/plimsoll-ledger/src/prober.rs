@@ -346,7 +346,7 @@ impl<'a> LedgerProber<'a> {
         Ok(NextRequest::Request(self.begin(slot, request)))
     }
 
-    /// A block that nobody works on; for every other read one of those written lately.
+    /// A block without an operation in flight; for about half of the reads a recently written one.
     fn block(&mut self, is_write: bool) -> Option<usize> {
         if !is_write && self.rng.below(2) == 0 {
             let recent = self.recent.iter().position(|block| !self.busy[*block]);

@@ -227,7 +227,8 @@ impl LedgerOpenTarget {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file that may be overwritten is in nobody's way, and may have been there before.
+    /// Notes a new file for removal, but none that may be overwritten: it may have existed before, and blocks
+    /// no later run.
     fn note_made(&self, path: &Path, destroy: bool) {
         if !destroy {
             self.made().push(path.into());

@@ -166,7 +166,7 @@ fn cpu_times(text: &str) -> BusyCpuTimes {
             Some("cpu") => {
                 let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
                 let of = |field: usize| ticks.get(field).copied().unwrap_or(0);
-                // User (guests are in it), nice, system; idle, waiting and interrupts are nobody's.
+                // User (guests are in it), nice, system; idle, waiting and interrupts belong to no program.
                 times.programs = of(0) + of(1) + of(2);
                 times.steal = of(7);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Claims: runs on one directory or on one disk know of each other, whoever started them and wherever
+//! Claims: runs on one directory or on one disk detect each other, whichever user started them and wherever
 //! they keep their state.
 //!
 //! A claim is a lock (flock) on what everybody sees: the directory itself, or the file in which the

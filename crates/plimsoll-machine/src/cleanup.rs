@@ -43,7 +43,7 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Ve
         raze_rest_again(hosts, &mut all);
     }
     raze_orphans(state, hosts, &mut all)?;
-    // Nobody is in them: they only take up a name.
+    // No process is in these groups: they only take up a name.
     for group in memory_limit::abandoned() {
         std::fs::remove_dir(&group)?;
         all.push(RazedJournal {
@@ -68,9 +68,9 @@ fn raze_rest_again(hosts: &mut dyn HostResolver, all: &mut [RazedJournal]) {
 
 /// Which journal is undone when.
 ///
-/// A run's resources on a stack go with the stack, and wait for it: its servers may be dead or out of
-/// reach, as a fault left them, and whoever looks at a file there then waits for ever. The run's
-/// programs end before, since the stack cannot be unmounted while they use it.
+/// A run's resources on a stack go with the stack, and wait for it: a fault may have left its servers dead or
+/// out of reach, and a look at a file there would then wait for ever. The run's programs end before, since
+/// the stack cannot be unmounted while they use it.
 #[derive(Debug)]
 struct RazeOrder {
     files: Vec<PathBuf>,
@@ -186,7 +186,7 @@ fn raze_runs(
     let mut razed = Vec::new();
     for path in order.files {
         let result = raze_one(&path, hosts, open);
-        // Somebody else's by now.
+        // Another process has taken the journal over by now.
         if !matches!(result, Err(JournalError::InUse { .. })) {
             razed.push(RazedJournal { path, result });
         }

@@ -162,8 +162,8 @@ impl Around {
         users
     }
 
-    /// Contents of a device and its partitions besides signatures, and whether any of them is in
-    /// use. A partition that nobody uses is lost by writing, but is in nobody's way.
+    /// Contents of a device and its partitions besides signatures, and whether any of them is in use. A
+    /// partition without users is listed, because writing destroys it, but does not count as use.
     fn usage(&self, path: &Path, number: &str, system: &Path) -> (Vec<String>, bool) {
         let mut holds = self.users("it", path, number, system);
         let mut in_use = !holds.is_empty();

@@ -8,7 +8,7 @@
 //! generated.
 #![forbid(unsafe_code)]
 
-// The pretended host names this crate as the crates do whose tests have it, too.
+// `tests/fake` refers to this crate by its name, since tests of other crates compile it as well.
 #[cfg(test)]
 extern crate self as plimsoll_machine;
 

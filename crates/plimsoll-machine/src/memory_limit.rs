@@ -58,7 +58,7 @@ fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Groups of ours that nobody is in and whose maker has ended.
+/// Groups of ours that hold no process and whose maker has ended.
 pub(crate) fn abandoned() -> Vec<PathBuf> {
     let Ok(hierarchy) = memory_group::hierarchy() else {
         return Vec::new();

@@ -2,9 +2,9 @@
 //! Resources with our mark that no journal names: those of an undertaking whose journal was lost
 //! or damaged.
 //!
-//! Only what says itself that it belongs to this state directory is looked at: processes that have
-//! its name in their environment beside their mark, and marked directories where stacks lie by
-//! default. What another state directory made, and what lacks a mark, is nobody's business here.
+//! Only what says itself that it belongs to this state directory is looked at: processes that have its name
+//! in their environment beside their mark, and marked directories where stacks lie by default. Resources of
+//! another state directory, and those without a mark, are left alone.
 
 use plimsoll_core::plan::PlanAction;
 use std::collections::BTreeSet;
@@ -40,9 +40,9 @@ impl OrphanResources {
     }
 }
 
-/// Looks for it. Journals in `failed` are taken for lost: undoing what they say was not enough.
-/// Where there is a journal that cannot be read for another reason than damage, nothing is known to
-/// be nobody's.
+/// Looks for it. Journals in `failed` are taken for lost: undoing what they say was not enough. Where there
+/// is a journal that cannot be read for another reason than damage, it may own any of the resources, so none
+/// is given.
 ///
 /// # Errors
 /// When the state directory is not ours or cannot be read.
@@ -199,7 +199,7 @@ mod tests {
         dir
     }
 
-    /// A process that ends only when it is told to.
+    /// A process that goes on until it is stopped.
     fn start(host: &mut LocalHost, id: &str, dir: &Path, mark: &str) {
         let start = PlanAction::Start {
             cmd: plimsoll_core::plan::PlanCommand::new("sleep", ["600"]),

@@ -36,7 +36,7 @@ pub struct AppliedPlan {
 pub struct RazeError {
     /// The action that was due.
     pub action: String,
-    /// Where, if nobody could be asked for it there.
+    /// The node, if it could not be reached.
     pub unreached: Option<String>,
     /// Why not.
     pub source: HostError,

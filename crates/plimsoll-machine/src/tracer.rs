@@ -108,7 +108,7 @@ impl BlockTracer {
         for event in events {
             set(&format!("events/block/{event}/filter"), &filter)?;
         }
-        // The last kind first: of what begins now, the end is seen, too.
+        // The last kind first, so that a request that is seen to begin is also seen to end.
         for event in events.iter().rev() {
             set(&format!("events/block/{event}/enable"), "1")?;
         }

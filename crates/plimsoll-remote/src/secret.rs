@@ -2,7 +2,7 @@
 //! Secrets: drawn from the kernel, read from a file that only its owner reads, compared in a time that does
 //! not depend on them.
 //!
-//! Invariant: no secret is printed by `Debug`; it is told only by [`ServerSecret::reveal`].
+//! Invariant: `Debug` prints no secret; only [`ServerSecret::reveal`] returns one.
 
 use crate::server::RemoteError;
 use std::fmt;
@@ -47,7 +47,7 @@ impl ServerSecret {
         is_token(text, &FOREIGN_LENGTH).then(|| ServerSecret(text.to_owned()))
     }
 
-    /// The token in a file that nobody but its owner can read.
+    /// The token in a file that only its owner, this user, can read.
     ///
     /// # Errors
     /// When it cannot be read, may be read by others, or holds no token.

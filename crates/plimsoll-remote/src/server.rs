@@ -159,7 +159,8 @@ impl RemoteServer {
             .map_err(RemoteError::away)
     }
 
-    /// Why no encrypted connection came about: what its user can mend is said apart.
+    /// The error of a failed TLS handshake. A certificate that is not trusted is an error of its own: the
+    /// user can mend it.
     fn unencrypted(&self, error: &io::Error) -> RemoteError {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         let Some(rustls::Error::InvalidCertificate(fault)) = inner else {

@@ -54,7 +54,7 @@ fn whole(value: u64) -> ReportTableCell {
     ReportTableCell::new(value.to_string()).value(value as f64)
 }
 
-/// Every so many of `count`, so that no more than [`ROWS_MAX`] remain.
+/// Step between the rows that are kept of `count`, so that no more than [`ROWS_MAX`] remain.
 fn stride(count: usize) -> usize {
     count.div_ceil(ROWS_MAX).max(1)
 }

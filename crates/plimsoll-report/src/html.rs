@@ -252,7 +252,7 @@ fn contents(out: &mut String, parts: &[ReportPagePart]) {
     out.push_str("</nav>\n");
 }
 
-/// A heading with a link to itself, to send somebody to it.
+/// A heading with a link to itself, so that a reader can copy its address.
 fn open_section(out: &mut String, id: &str, title: &str) {
     let title = escape(title);
     put!(

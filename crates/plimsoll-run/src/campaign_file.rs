@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Campaign files, and the words of their systems and workloads. What is wrong is told with the file, the
-//! line and the key.
+//! Campaign files, and the words of their systems and workloads. Errors name the file, the line and the key.
 
 use plimsoll_console::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::campaign::{
@@ -174,7 +173,7 @@ pub struct WorkloadVariant {
     pub key: String,
     /// Name that replaces the workload's own.
     name: Option<String>,
-    /// The settings of which there are others, too: `nthreads=4`.
+    /// The settings that have more than one value in the campaign: `nthreads=4`.
     choice: String,
 }
 

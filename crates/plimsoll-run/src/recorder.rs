@@ -137,7 +137,7 @@ pub fn check_free(base: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Samples these disks every second into a new archive until it is told to stop.
+/// Samples these disks every second into a new archive until `stop` is set.
 pub fn sample(
     base: PathBuf,
     disks: Vec<String>,

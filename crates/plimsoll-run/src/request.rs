@@ -156,7 +156,12 @@ impl SpaceRequirements {
                 units::size(*needed as f64 * ROOM),
                 units::size(*free as f64)
             ))
-            .hint("free some space, choose another target (or larger stacks: --size), or let the workload have less data: its settings, or --working-set of plimsoll fit")),
+            .hint(format!(
+                "{} of data would fit, of all systems there together: give the workload less (a setting such as \
+                 size, or --working-set of plimsoll fit), free some space, or choose another target (stacks: a \
+                 larger --size)",
+                units::size(*free as f64 / ROOM)
+            ))),
         }
     }
 }

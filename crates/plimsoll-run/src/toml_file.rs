@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of TOML that users write, and places in them: what is wrong is told with the file, the line and the
-//! key.
+//! Files of TOML that users write, and places in them: errors name the file, the line and the key.
 
 use plimsoll_console::failure::{CliError, CliExitCode};
 use plimsoll_core::nearest::nearest;
@@ -12,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where something stands in a file.
+/// Place of an entry in a file.
 #[derive(Debug, Clone)]
 pub struct TomlFilePlace {
     kind: &'static str,

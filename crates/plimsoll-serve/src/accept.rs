@@ -26,7 +26,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Most connections at once; of one address from which nobody was let in yet, and of one user.
+/// Most connections at once: in all, from one address before it is let in, and of one user.
 const CONNECTIONS_MAX: usize = 128;
 const CONNECTIONS_ADDRESS: usize = 16;
 const CONNECTIONS_USER: usize = 32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The server's answers, as types that the page's client knows, too: `web/src/generated/answers.ts` is
-//! made from them, and a test compares it with what is committed.
+//! The server's answers, as types that the page's client shares: `web/src/generated/answers.ts` is made from
+//! them, and a test compares it with what is committed.
 
 use crate::board::{NamedSeries, RunProgressFacts};
 use crate::drawing::RunSectionFacts;

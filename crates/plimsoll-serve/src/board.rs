@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The state of one run, from its events: how far it is, its seconds, and news for whoever watches.
+//! The state of one run, from its events: how far it is, its seconds, and news for its watchers.
 
 use crate::columns::{SecondMetric, SecondRow, SeriesColumns, SeriesPoints};
 use plimsoll_core::design::BlockDesign;
@@ -18,7 +18,7 @@ pub(crate) const ROWS_MAX: usize = 2_500_000;
 /// Seconds that a trial takes beside its measured part, for estimates.
 const BESIDE_S: f64 = 1.5;
 
-/// Something that those who watch a run are told.
+/// News for the watchers of a run.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]

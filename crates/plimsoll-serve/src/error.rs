@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors: at the start, for whoever typed the command; later, for the sender of a request.
+//! Errors: at the start, for the user at the terminal; later, for the sender of a request.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -212,7 +212,7 @@ fn args_of(
 }
 
 /// Refuses a campaign that a form could not ask for, or in which there were mistakes already: a run folder
-/// may be somebody else's, and must not choose what is started.
+/// may come from another user, and must not choose which programs start.
 fn check_campaign(
     spec: &CampaignSpec,
     offered: &ServerCatalogue,

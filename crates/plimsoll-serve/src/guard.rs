@@ -117,7 +117,7 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
     Ok(())
 }
 
-/// Refuses paths that can be written in two ways: whoever decides by a path reads the same as who answers.
+/// Refuses paths that can be written in two ways, so that the rule for a path and its handler read the same.
 /// Only settings of stacks have letters that browsers encode.
 fn check_path(path: &str) -> Result<(), RequestError> {
     match path.contains('%') && !path.starts_with("/api/v1/stacks/") {
@@ -131,7 +131,7 @@ fn check_path(path: &str) -> Result<(), RequestError> {
 
 /// Lets in who has the token, or a session and its second secret.
 ///
-/// A cookie alone is not enough: browsers send it to every port of a host, so whoever else serves pages on
+/// A cookie alone is not enough: browsers send it to every port of a host, so any other server of pages on
 /// this machine may come to know it. It suffices for what browsers open by themselves: streams, reports,
 /// exported files.
 pub(crate) async fn authorise(
@@ -147,7 +147,7 @@ pub(crate) async fn authorise(
     }
 }
 
-/// Carries out a request of somebody who is known, and writes it down if it changes something.
+/// Carries out a request of a known user, and writes it down if it changes something.
 async fn let_in(
     state: &Arc<ServerState>,
     mut caller: RequestCaller,

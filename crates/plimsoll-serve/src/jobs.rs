@@ -157,7 +157,7 @@ impl JobBoard {
             .map_err(|error| RequestError::failed(format!("failed to start plimsoll: {error}")))?;
         if let Some(mut input) = child.stdin.take() {
             let campaign = campaign.to_owned();
-            // Whoever ends before it has read all says why itself.
+            // A program that ends before it has read all reports the reason itself.
             std::thread::spawn(move || drop(input.write_all(campaign.as_bytes())));
         }
         let mut words = vec!["plimsoll".to_owned()];

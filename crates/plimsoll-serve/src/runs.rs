@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs: which there are, and those that somebody looks at, kept open and up to date.
+//! Runs: the list of them, and those in use, which are kept open and up to date.
 //!
 //! Invariant: a run is a folder right below the one that is served, never a link; at most [`OPEN_MAX`] runs
 //! and [`ROWS_OPEN_MAX`] seconds are held, but for the one that was asked for last.
@@ -171,7 +171,7 @@ pub(crate) struct OpenRun {
     pub(crate) news: NewsRing<RunNews>,
     /// Thousandths of the events that were read.
     read: std::sync::atomic::AtomicU32,
-    /// Whether everything was read and nobody writes any more.
+    /// Whether everything was read and no program writes it any more.
     has_ended: AtomicBool,
     used_at: Mutex<Instant>,
 }
@@ -399,7 +399,7 @@ impl RunStore {
     }
 }
 
-/// Closes runs that nobody asked for in a while, down to what may be held.
+/// Closes the runs that were not used for longest, down to what may be held.
 fn drop_unused(open: &mut BTreeMap<String, Arc<OpenRun>>, newest: &str) {
     loop {
         let rows: usize = open.values().map(|run| locked(&run.board).rows()).sum();
@@ -415,7 +415,7 @@ fn drop_unused(open: &mut BTreeMap<String, Arc<OpenRun>>, newest: &str) {
     }
 }
 
-/// Reads a run to its end, and on while it is written and somebody holds it.
+/// Reads a run to its end, and on while it is written and kept open.
 async fn follow(mut follower: RunFolderFollower, run: std::sync::Weak<OpenRun>) {
     // News of what happened before anybody looked are no news.
     let mut is_live = false;
@@ -481,11 +481,11 @@ fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool 
 
 /// A manifest as a list shows it. A report without trials has its title already.
 fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
-    // Which nobody has bounded, and titles do not have.
+    // A manifest may name any number of blocks, and titles do not depend on it.
     manifest.blocks = manifest.blocks.min(1);
     let format = manifest.format;
     let (began_at, command) = (manifest.began_at.clone(), command_line(&manifest.command));
-    // That of the report has the time, too, which stands beside it here.
+    // The report's own also has the time, which the list shows in another place.
     let labels = manifest.entries.iter().map(|entry| entry.label.as_str());
     let labels = labels.collect::<Vec<_>>().join(", ");
     let subtitle = format!("{labels} · {}", manifest.machine.host);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether somebody may see a run. Whatever is told of a run is asked for with a [`SeenRun`], and there is no
-//! way to one but the rule below.
+//! Whether a caller may see a run. Every access to a run takes a [`SeenRun`], and only the rule below makes
+//! one.
 
 use crate::caller::RequestCaller;
 use crate::error::RequestError;

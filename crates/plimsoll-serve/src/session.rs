@@ -69,8 +69,8 @@ impl SessionBoard {
         locked(&self.sessions).retain(|session| !session.key.is(key));
     }
 
-    /// Notes a wrong token. Whether there were too many: a right one is let in all the same, so that nobody
-    /// can keep the owner out.
+    /// Notes a wrong token; gives whether there were too many. A right one is let in all the same, so that an
+    /// attacker cannot keep the owner out.
     pub(crate) fn failed(&self) -> bool {
         let mut failures = locked(&self.failures);
         let now = Instant::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shares of what there is little of: so many at once in all, and so many of them for each who asks.
+//! Shares of what is scarce: one limit for all of them together, and one for each requester.
 
 use crate::sync::locked;
 use std::collections::BTreeMap;

@@ -48,7 +48,7 @@ pub struct ServeOptions {
     pub inventories: Vec<String>,
     /// Targets that forms may name.
     pub targets: Vec<String>,
-    /// Files that may start programs, as what is started is told with `--trust`.
+    /// Files that may start programs: each becomes a `--trust` of the programs that the server starts.
     pub trusted: Vec<String>,
     /// The measuring program: jobs start it, and it knows the choices of forms.
     pub program: PathBuf,

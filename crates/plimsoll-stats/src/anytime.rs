@@ -43,7 +43,7 @@ pub struct StakesGame<'a> {
     /// The blocks.
     pub blocks: &'a [BlockLogValues],
     /// Whether the arm scatters more than the base. Then not every choice is equally likely, but the score
-    /// of the true one is as likely as its opposite: who wins must win that game, too.
+    /// of the true choice is as likely as its negative: a stake must also win the game on these signs.
     pub is_uneven: bool,
 }
 

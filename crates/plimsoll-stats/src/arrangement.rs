@@ -23,8 +23,9 @@ use crate::student;
 /// under normal noise).
 const CLIP: f64 = 1.5;
 
-/// An arm whose differences from the base scatter so many times as much as those within the base is said to
-/// scatter more: two thirds of those that scatter twice as much are, and one of five that do not.
+/// An arm counts as scattering more than the base if its differences from the base scatter more than this
+/// many times as much as those within the base: two thirds of the arms that scatter twice as much count so,
+/// and one of five that do not.
 const UNEVEN: f64 = 1.25;
 
 /// Up to so many arrangements are looked at one by one; of more, so many are drawn.

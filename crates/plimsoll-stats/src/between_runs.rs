@@ -254,7 +254,7 @@ impl RunDiffDraft {
                  from one of the machine in the time between"
                     .into(),
             ),
-            // Both controls stay within the margin, too.
+            // The bounds of both controls together are also within the margin.
             (Some(floor), true, _) if floor <= margin => (ComparisonVerdict::Equivalent, String::new()),
             (Some(floor), true, _) => (
                 ComparisonVerdict::Inconclusive,

@@ -19,11 +19,11 @@ const CLIP: f64 = 1.5;
 /// Rounds of the regression.
 const ROUNDS: usize = 25;
 
-/// Carry-over that stands out by so many errors is looked at closely: how it fades, and whether the arm
-/// feels it itself.
+/// Carry-over of at least this many standard errors is examined closely: how it fades, and whether it also
+/// affects the arm itself.
 const SUSPECTED: f64 = 1.6;
 
-/// Carry-over that stands out by so many errors is said.
+/// Carry-over of at least this many standard errors is reported.
 const SHOWN: f64 = 3.0;
 
 /// A way of fading is possible while it fits worse than the best by less than chance does with this
@@ -123,7 +123,8 @@ impl Fading {
         on_itself: true,
     };
 
-    /// Those that are told apart. What the base alone feels for long is not: it is nearly a difference.
+    /// The ways of fading that a fit can distinguish. Long carry-over on the base alone is not among them: it
+    /// looks nearly like a difference.
     fn all() -> impl Iterator<Item = Fading> {
         let ways = |on_itself| move |kept| Fading { kept, on_itself };
         let by_all = [0.0, 0.25, 0.5, 0.75].map(ways(true));

@@ -2,8 +2,8 @@
 //! Cliffs: a throughput that falls within a trial and stays there. A cache that is full, credit that is
 //! spent, a device that runs hot: what was measured before is not sustained.
 //!
-//! Noise falls, too, and comes back. A fall counts when a step explains the seconds of its trial far
-//! better than a line does, when nearly all seconds before it are above and nearly all after it below
+//! Throughput also falls by noise, but recovers. A fall counts when a step explains the seconds of its trial
+//! far better than a line does, when nearly all seconds before it are above and nearly all after it below
 //! the middle, and when the trials that follow do not contradict: they are low from their beginning, or
 //! fall again.
 

@@ -19,7 +19,7 @@ const LENGTHS_S: [f64; 12] = [
     0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0,
 ];
 
-/// Fewer blocks have too few arrangements, and a deviation nobody knows.
+/// Fewer blocks have too few arrangements, and too few values to estimate their deviation.
 pub const BLOCKS_LEAST: usize = BlockDesign::BLOCKS_LEAST as usize;
 
 /// More are never planned.

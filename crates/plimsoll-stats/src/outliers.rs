@@ -10,8 +10,8 @@ use spec_math::cephes64::lgam;
 use crate::arrangement::{BlockLogValues, distances};
 use crate::events::{MEDIAN_TO_DEVIATION, median};
 
-/// A trial stands out when it is worse than another entry of its block by so many robust standard
-/// deviations.
+/// A trial stands out when it is worse than another entry of its block by more than this many robust
+/// standard deviations.
 const FAR: f64 = 4.0;
 
 /// Trials that stand out on one system alone are suspected to be its own where chance would do that as

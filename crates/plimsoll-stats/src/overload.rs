@@ -2,8 +2,8 @@
 //! Whether a system carried a load whose instants it could not delay.
 //!
 //! A system that is offered more than it serves has a backlog that grows for as long as the load
-//! goes on; one that is merely busy has a backlog that comes and goes. What there is at the end of a
-//! trial cannot tell them apart, for a pause just before it leaves a backlog, too. So the trial is
+//! goes on; one that is merely busy has a backlog that comes and goes. The backlog at the end of a
+//! trial cannot tell them apart, because a pause just before the end also leaves one. So the trial is
 //! cut into batches long enough to be independent of each other, and the backlog must have grown
 //! from batch to batch beyond what their own scatter explains (Student's t; the batches' scatter
 //! holds that of the arrivals and of the service alike). It must also matter, and what was served

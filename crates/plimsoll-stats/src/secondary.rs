@@ -3,8 +3,8 @@
 //!
 //! Rules are those of the first metric, but the family is larger: all secondary metrics of all arms under a
 //! workload are corrected together (Holm), so the probability that any of the table is a false alarm is that
-//! of a single verdict. What needs more operations or more clients than there are is no part of the family:
-//! it is said, not tested. No exit code depends on any of it.
+//! of a single verdict. A metric that needs more operations or clients than the trials have is no part of the
+//! family: it is reported, not tested. No exit code depends on a secondary metric.
 
 use plimsoll_core::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, VerdictPolicy,

@@ -22,7 +22,7 @@ pub(crate) const STEPS_MIN: usize = 12;
 /// Nothing is called steady before: a slow decay changes little in less.
 const SHORTEST_S: f64 = 60.0;
 
-/// Confidence that a change is smaller than what is said of it.
+/// Confidence that a change is smaller than its reported bound.
 const CONFIDENCE: f64 = 0.95;
 
 /// Pieces of a window whose means give its error.

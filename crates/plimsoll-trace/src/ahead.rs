@@ -100,7 +100,7 @@ fn fresh() -> Vec<u8> {
     vec![0; ROOM_BYTES + PIECE_BYTES]
 }
 
-/// Reads until the end, an error, or nobody listens.
+/// Reads until the end, an error, or until the reader is gone.
 fn pieces(
     mut source: Box<dyn Read + Send>,
     empty: &Receiver<Vec<u8>>,

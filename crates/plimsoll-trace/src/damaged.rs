@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All formats together: whatever happens to a file on its way is told, or changes nothing of what is read.
+//! All formats together: any damage to a file is reported, or changes nothing of what is read.
 //!
-//! Left out is what nobody can see: whole rows that are missing at an end, a digit that is another one, a
-//! request that stands there twice.
+//! Damage that cannot be detected is left out: whole rows that are missing at an end, a digit that is another
+//! one, a request that is there twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

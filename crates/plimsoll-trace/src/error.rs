@@ -258,7 +258,7 @@ pub enum TraceError {
         /// The least that works.
         needed: u64,
     },
-    /// More requests were in flight than threads are said to have sent them.
+    /// More requests were in flight than the declared threads can have sent.
     #[error(
         "take {threads} threads for disk '{disk}' of {recording}: {in_flight:.1} requests were in \
          flight on average (the time they took over the time that passed); declare more threads, or \

@@ -69,7 +69,7 @@ impl RecordingInput {
         Ok(input)
     }
 
-    /// The bytes of a file from anywhere. For tests and fuzzing, too.
+    /// The bytes of a file from anywhere, also for tests and fuzzing.
     ///
     /// # Errors
     /// When they cannot be read.

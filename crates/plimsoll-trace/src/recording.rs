@@ -53,7 +53,7 @@ impl fmt::Display for RecordingDetail {
     }
 }
 
-/// The order in which requests stand in a recording.
+/// The order of the requests in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceOrder {
     /// By their start.
@@ -94,7 +94,7 @@ pub struct RecordingCapabilities {
     pub service: RecordingDetail,
     /// Requests waiting or being served.
     pub queue: RecordingDetail,
-    /// In which order requests stand in it.
+    /// The order of its requests.
     pub order: TraceOrder,
     /// The recorded layer or system.
     pub scope: RecordingScope,

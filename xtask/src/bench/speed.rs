@@ -76,7 +76,7 @@ pub(crate) fn null(bench: &Bench) -> Result<Vec<Row>, Failure> {
                 Sample::per_second,
                 Gate::None,
             ),
-            // Speed of a thread that has a processor for itself; also where others want it, too.
+            // Speed of a thread that has a processor for itself, even when other threads compete for it.
             Row::ratio(
                 format!("depth {depth}: plimsoll / fio, per second of processor time"),
                 ours,

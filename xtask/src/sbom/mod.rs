@@ -2,8 +2,8 @@
 //! `cargo xtask sbom`: what a release is made of, as a CycloneDX bill of materials, and the licences of
 //! all of it. From `cargo metadata`, `Cargo.lock` and the lock file of the web pages.
 //!
-//! Crates that the program contains are *required*; those that only take part in its build are *excluded*,
-//! as the format calls it. The C library and the compiler's own library are in the program, too.
+//! Crates that the program contains are *required*; those that only take part in its build are *excluded*, as
+//! the format calls it. The program also contains the C library and the compiler's own library.
 
 mod crates;
 mod notices;

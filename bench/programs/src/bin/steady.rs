@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operating characteristics of steady states and of cliffs: how often steady is said too early or
-//! never, and how often a fall is seen that is there, or that is not.
+//! Operating characteristics of the tests for steady states and cliffs: how often a run is called steady too
+//! early or never, and how often a fall in throughput is detected, or reported where there is none.
 //!
 //!     cargo run --release -p plimsoll-measurements --bin steady
 //!

@@ -34,7 +34,7 @@ pub struct CounterCaptureOptions {
 }
 
 impl CounterCaptureOptions {
-    /// Samples until its time is over or it is told to stop.
+    /// Samples until `length` is over or `stop` is set.
     pub fn run(
         &self,
         (clock, stop): (&dyn HostTimeSource, &AtomicBool),
@@ -47,7 +47,8 @@ impl CounterCaptureOptions {
         let head = head(&self.disks);
         let origin_unix_ns = head.origin_unix_ns;
         taker.begin(head)?;
-        // Whoever sets the clock meanwhile would tear a hole, or have times come twice.
+        // Sample times follow the monotonic clock: a change of the wall clock would leave a gap or repeat
+        // times.
         let (started, slept) = (clock.now(), asleep());
         let elapsed = || {
             let awake = Nanos::from(clock.now().saturating_sub(started));
@@ -179,7 +180,7 @@ mod tests {
         let mut heard = Heard::default();
         let tally = watch.run((&clock, &stop), &mut heard).unwrap();
         let Heard(at, told) = heard;
-        // No clock of the wall is asked again: whoever sets it does not move them.
+        // The wall clock is read only at the start, so a change of it does not move sample times.
         let told: Vec<u64> = told.iter().map(|at| at - told[0]).collect();
         assert_eq!(told, at);
         // The look at 1.0 s came 350 ms late; those at 1.1, 1.2 and 1.3 s were missed.

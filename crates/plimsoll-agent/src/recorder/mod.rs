@@ -2,8 +2,8 @@
 //! Recordings of disks, made by this program: with `plimsoll record`, here or on nodes, and of
 //! what a run or a comparison works on.
 //!
-//! Whoever records gives what there is to a [`CaptureSink`]: a file, or the connection to the machine that
-//! asked, where the same comes out and goes into a file.
+//! A recorder writes to a [`CaptureSink`]: a file, or the connection to the machine that requested the
+//! recording. That machine writes the same data to a file.
 //!
 //! Invariants: what was recorded is with its taker before the next look is waited for, so that a
 //! killed recorder leaves what it had; memory does not grow with the length of a recording.
@@ -46,8 +46,8 @@ pub trait CaptureSink {
     }
 }
 
-/// Records what is asked for until its time is over or `stop` is set. What has to be made for that
-/// stands in a journal there and is removed at the end.
+/// Records the task until its time is over or `stop` is set. Objects that the recording needs are entered in
+/// a journal in `state` and are removed at the end.
 pub fn record(
     task: &CaptureTask,
     state: impl FnOnce() -> Result<StateDir, CliError>,

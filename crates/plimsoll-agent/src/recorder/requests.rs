@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every request of some disks, by the kernel's tracer.
 //!
-//! The instance of the tracer stands in a journal before it is made.
+//! A journal records the tracer instance before the instance is made.
 
 use super::{CaptureSink, head, wait_until};
 use crate::run_id;

@@ -175,7 +175,7 @@ fn a_damaged_line_is_left_out_with_its_number_and_all_others_stand() {
     let ended = told[2].clone();
     told.insert(4, ended);
     written(folder.path(), &told);
-    // A digit of the first result: it is JSON still, and nobody could see it without a checksum.
+    // A changed digit of the first result is still valid JSON: only the checksum shows it.
     change(folder.path(), |text| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines[2] = lines[2].replacen("\"bytes\":12288", "\"bytes\":12289", 1);
@@ -418,7 +418,7 @@ fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
         .collect();
     names.sort();
     assert_eq!(names, ["events.jsonl", "manifest.json"]);
-    // Events without a manifest are somebody's.
+    // Events without a manifest may belong to another program, so they are not overwritten.
     let other = place.path().join("o");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("events.jsonl"), "x").unwrap();

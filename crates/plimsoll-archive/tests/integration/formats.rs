@@ -131,7 +131,7 @@ fn trials_at_sensitivity_bounds_are_left_out_with_a_sentence() {
     );
 }
 
-/// A manifest with a model of distributions holds the requests drawn from them, too, and these are read.
+/// A manifest with a model of distributions also holds the requests drawn from them, and those are read.
 #[test]
 fn a_run_of_a_model_of_distributions_is_read() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading a run folder takes memory in proportion to its bytes, whatever stands in it.
+//! Reading a run folder takes memory in proportion to its bytes, whatever its contents.
 //!
 //! The test starts itself again under a limit of its address space, since a limit holds for a whole
 //! process: an allocation beyond it ends that process.
@@ -17,8 +17,7 @@ const MULTIPLE: usize = 16;
 /// Address space that the test program itself may take, with the stacks of its threads.
 const PROGRAM_BYTES: usize = 256 << 20;
 
-/// As many empty histograms as fit: of all that may stand in a folder they were the largest for
-/// their bytes.
+/// As many empty histograms as fit: of all possible contents of a folder, they took the most memory per byte.
 fn hostile(bytes: usize) -> String {
     let empty = r#"{"buckets":[],"sum_ns":0,"min_ns":0,"max_ns":0}"#;
     let kind =

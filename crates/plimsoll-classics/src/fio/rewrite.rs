@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Jobs of somebody else, written anew for fio.
+//! Untrusted jobs, written anew for fio.
 //!
-//! A job file is a program: fio's options start commands, load libraries, name files and devices, and
-//! expand variables. fio is therefore given no byte of it. What is given is written here from the options
-//! that only describe a load, each with a value of its kind, and everything else is refused.
+//! A job file is a program: fio's options start commands, load libraries, name files and devices, and expand
+//! variables. fio therefore gets no byte of it. The job that it gets is written here, from the options that
+//! only describe a load, each with a value of its kind. Everything else is refused.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ enum FioValueKind {
     FileName,
     /// The name of a job.
     JobName,
-    /// Said by us or by nobody: the line is left out.
+    /// Accepted, but not written: Plimsoll sets it, or it does not affect the load.
     LeftOut,
 }
 

@@ -180,7 +180,7 @@ const fn test(
 struct IozoneOptions {
     tests: Vec<&'static IozoneTest>,
     children: u32,
-    /// Whether nobody asked for children.
+    /// Whether the job does not set the number of children.
     is_single: bool,
     record_bytes: u64,
     /// Whole records.

@@ -41,7 +41,7 @@ pub const PREFIXES: [(&str, &str); 6] = [
 /// Whose a job file is.
 #[derive(Debug, Clone, Copy)]
 pub enum JobTrust<'a> {
-    /// Of somebody else, with this text: what it says of a load is written anew for the program, which
+    /// An untrusted job with this text. The load that it describes is written anew for the program, which
     /// runs in a view of the machine in which it can change nothing but the target.
     Stranger(&'a str),
     /// Of one who may start programs here: the program is given the file as it is.
@@ -70,8 +70,8 @@ fn wrong(prefix: &str, rest: &str, reason: &str) -> ClassicsError {
 /// The workload that `PREFIX:REST` stands for. `job` is what [`job_file`] names.
 ///
 /// # Errors
-/// When the prefix is not known, the arguments hold something that is set here, or a line of the job of
-/// somebody else does more than to describe a load.
+/// When the prefix is not known, the arguments set something that Plimsoll sets, or a line of an untrusted
+/// job does more than describe a load.
 pub fn workload(
     prefix: &str,
     rest: &str,
@@ -163,7 +163,7 @@ fn write_job(text: String) -> WorkloadCommand {
     command("write the job", argv, CommandOutputFormat::Time)
 }
 
-/// A program that runs a job of somebody else, which was written anew.
+/// A program that runs an untrusted job, which was written anew.
 fn on_job(text: String, program: &[&str], output: CommandOutputFormat) -> OriginalCommands {
     OriginalCommands {
         prepare: Some(write_job(text)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The view of the machine that an original program has while it runs the job of somebody else, made by
-//! bubblewrap: programs and libraries, read only, the directory on the target, and its job. It has no
-//! network, no devices but those of every program, and an empty `/tmp`.
+//! The view of the machine that an original program has while it runs an untrusted job. bubblewrap makes it:
+//! programs and libraries, read only, the directory on the target, and the job. It has no network, no devices
+//! but those of every program, and an empty `/tmp`.
 //!
 //! The kernel carries out its I/O as without a view: what is shown is the same file system.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Jobs of somebody else that try to be programs: every option of the fio that is installed, and every word
-//! of filebench, in several disguises. What tells is not what we say of them but what is there afterwards:
-//! a file that was made, and a file that is no longer what it was.
+//! Untrusted jobs that try to be programs: every option of the installed fio and every word of filebench, in
+//! several disguises. The tests judge by the effects and not by our messages: a file that was made, and a
+//! file that has changed.
 
 use std::collections::BTreeSet;
 use std::io::Write;

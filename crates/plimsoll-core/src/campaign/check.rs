@@ -564,7 +564,7 @@ impl CampaignFaults {
     }
 }
 
-/// How many choices these settings have. A list without values is told of itself.
+/// Number of combinations of these settings. An empty list counts as one: [`check_settings`] reports it.
 fn choices(settings: &BTreeMap<String, CampaignParameter>) -> usize {
     let values = settings.values().map(|values| values.values().len().max(1));
     values.fold(1, usize::saturating_mul)

@@ -405,15 +405,15 @@ impl TrialResult {
     /// A trial whose generator was suspended for a larger share of it is not compared.
     const HELD_UP_MAX: f64 = 0.05;
 
-    /// Whether this program was suspended so long that the trial is not compared.
+    /// Whether this program was suspended for too much of the trial to compare it.
     #[must_use]
     pub fn was_held_up(&self) -> bool {
         self.generator.held_up.0 as f64 > Self::HELD_UP_MAX * self.length.0 as f64
     }
 
-    /// Whether it can be compared: it was completed, nothing failed (failing is fast), no data were bad,
-    /// and the generator was not suspended. Requests in flight at its end count with their time until
-    /// then: a system that cannot carry its load is compared, too.
+    /// Whether the trial can be compared: it was completed, nothing failed (failing is fast), no data were
+    /// bad, and the generator was not suspended for too long. Requests in flight at the end count with their
+    /// time until then, so a system that cannot carry its load is also compared.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
         let whole = !self.interrupted && self.failed.is_none() && !self.was_held_up();

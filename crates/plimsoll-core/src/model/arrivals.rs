@@ -9,8 +9,8 @@ use crate::op::{OpKind, OpRequest};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
-/// Largest single transfer. Larger recorded means are split by nobody: they are capped here, and
-/// the bytes lost in their cell show as a missed gate.
+/// Largest single transfer. Larger recorded means are not split: they are capped here, and the bytes
+/// lost in their cell show as a missed gate.
 const SIZE_MAX: u64 = 16 << 20;
 /// Block of offsets that are drawn by block.
 const PAGE: u64 = 4096;
@@ -325,7 +325,7 @@ mod tests {
             if *ops > 0 {
                 carried = i128::from(largest).max(carried);
                 assert!(owed.abs() <= carried, "{owed} {carried}");
-                // Bytes carried in from before, too, are at most one transfer.
+                // Bytes carried in from earlier cells are also at most one transfer.
                 let missed = i128::from(*bytes) - i128::from(got);
                 assert!(missed.abs() <= 2 * carried, "{missed}");
                 carried = owed.abs();

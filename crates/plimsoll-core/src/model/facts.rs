@@ -103,7 +103,7 @@ pub struct ModelFacts {
     /// all are busy waits, counted from the instant it was meant to start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ModelFactValue<u32>>,
-    /// Whether each write is durable when it ends; where nobody says, it need not be.
+    /// Whether each write is durable when it ends. Without this fact, it need not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_writes: Option<ModelFactValue<bool>>,
 }

@@ -201,7 +201,7 @@ fn few_probes_and_none_at_all_say_so() {
     assert_eq!(outage.sessions[0].write_stall, None);
     let nothing = OutageResult::of(&[], &[], window);
     assert_eq!((nothing.worst(OpKind::Read), nothing.errors()), (None, 0));
-    // A probe of nobody is left out.
+    // A probe of an unknown session is left out.
     let probe = OutageProbe {
         session: 9,
         ..probes[0]

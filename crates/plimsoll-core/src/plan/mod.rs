@@ -484,8 +484,8 @@ pub struct PlanStep {
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
     pub undo: Option<PlanAction>,
     /// How it is undone when a later step of the same change of a stack that is up fails and the rest of
-    /// the stack stays, if that differs from the undo of the whole: a disk must be removed from a file
-    /// system that stays mounted, but needs nothing if the file system goes, too.
+    /// the stack stays, if that differs from `undo`: a disk must be removed from a file system that stays
+    /// mounted, but needs no step if the file system is removed as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<PlanAction>,
     /// Whether a change of a stack that is up can only go on from here: data may lie on what it adds, so

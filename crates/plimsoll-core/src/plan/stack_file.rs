@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Stack files: a storage system as its user writes it down, in commands.
 //!
-//! The form of the file only: what may stand in it is checked where stacks are.
+//! This module defines only the form of the file; `plimsoll_lab::stacks` checks its contents.
 
 use serde::Deserialize;
 

@@ -19,7 +19,7 @@ use crate::file_sets::FileSetLocation;
 use crate::target::RequestTarget;
 use crate::trees::FileLoopSets;
 
-/// Events that nobody took for so long are lost: filebench 1.5 fills its bucket no further.
+/// Events that no thread takes within this time are lost, because filebench 1.5 fills its bucket no further.
 const EVENTS_KEPT: Nanos = Nanos(5_000_000_000);
 
 /// One run of a loop: made anew for each, so that events and signals begin at nothing.
@@ -61,7 +61,7 @@ impl FileLoopRun {
         }
     }
 
-    /// Operations and bytes of all threads; zeros where nobody asks for them.
+    /// Operations and bytes of all threads; zeros where no operation ends the run after a total.
     pub(super) fn done(&self) -> (u64, u64) {
         let done = self.done.as_ref();
         done.map_or((0, 0), |[ops, bytes]| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether the threads of a loop would wait for each other without end.
 //!
-//! On a real target nobody would notice: a thread that waits looks like one whose storage is slow.
-//! So the signals are played before anything is done, without the operations between them.
+//! On a real target this goes unnoticed: a waiting thread looks like one whose storage is slow. So the
+//! signals are played before the run, without the operations between them.
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::FileLoop;
@@ -11,7 +11,7 @@ use plimsoll_core::workload::files::{FileLoopOp, FileLoopSelection, FileOp};
 use super::each;
 use super::play::{FileLoopSignal, signals};
 
-/// Steps that are played at most: what goes well for so long goes well.
+/// Most steps that are played. A loop that does not block within them counts as free of deadlocks.
 const STEPS_MAX: u32 = 100_000;
 /// Times that each thread goes through its list before that is held to go on for ever.
 const PASSES: u32 = 3;

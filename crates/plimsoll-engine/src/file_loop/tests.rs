@@ -285,7 +285,7 @@ fn a_thread_that_waits_for_signals_looks_only_when_it_was_helped() {
         let writer = scope.spawn(|| looks_of_second(&play, directory.path(), TURNS));
         for number in 0..POSTS * (TURNS - 1) {
             if number % 4 == 0 {
-                // Whoever polls looks several times meanwhile.
+                // A thread that polls would look several times in this pause.
                 nap(Nanos(2_000_000));
             }
             while !play.signals[0].post() {

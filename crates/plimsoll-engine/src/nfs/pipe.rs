@@ -555,7 +555,7 @@ impl NfsEngine {
                 continue;
             }
             if job.state == NfsOpState::Flying {
-                // Its answer may still come, and must find nobody.
+                // A new connection discards the reply to this call, which may still arrive.
                 self.give_up_line(now);
             }
             self.held.retain(|other| *other != slot);

@@ -170,7 +170,7 @@ impl NfsFileLoopFiles {
             }
             OpKind::ReadWhole => {
                 let mut offset = 0;
-                // As for a local file: nobody appends faster than this reads without end.
+                // Ends, as for a local file: the threads cannot append faster than this reads for ever.
                 loop {
                     let (moved, end) =
                         read_all(&mut self.calls, opened, offset, &mut buffer[..len])?;

@@ -35,7 +35,7 @@ pub(super) struct SimCache<D> {
     inner: D,
     /// Pages that are there, with when they were used last, counted in uses.
     pages: BTreeMap<u64, u64>,
-    /// Those that the device has, too, by their last use.
+    /// Pages whose contents are also on the device, by their last use.
     clean: BTreeMap<u64, u64>,
     dirty: BTreeSet<u64>,
     uses: u64,

@@ -5,7 +5,7 @@
 //! comes back. Lines carry one thing at a time; on the way back an answer takes the first gap that
 //! is long enough. The throttle is a pair of token buckets, of operations and of bytes, in the form
 //! that counts when the next is due (the generic cell rate algorithm, ITU-T I.371); a request that
-//! comes too early waits, and those behind it wait, too.
+//! comes too early waits, and so do those behind it.
 
 use std::collections::BTreeMap;
 

@@ -121,8 +121,8 @@ pub fn wall_clock() -> Nanos {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
 }
 
-/// The time of day as it would be if nobody had set the clock since this was first asked: for times that are
-/// compared with others of this program, between which the clock may be set.
+/// The time of day as if the clock had not been set since the first call: for times that this program
+/// compares with each other, because the clock may be set between them.
 #[must_use]
 pub fn steady_wall_clock() -> Nanos {
     static AHEAD: OnceLock<Nanos> = OnceLock::new();

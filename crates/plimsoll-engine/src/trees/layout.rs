@@ -83,8 +83,8 @@ fn existing(grove: &FileSetState) -> impl Iterator<Item = u32> {
     (0..grove.slots.entries()).filter(|file| grove.slots.exists(*file))
 }
 
-/// Does something with each of these files, by so many threads that take the next one in their order, each
-/// with a buffer of its own. The first failure ends all of them.
+/// Calls `work` for each of these files on `threads` threads. Each thread takes the next file in order and
+/// has its own buffer. The first failure ends all threads.
 fn by_threads(
     threads: u32,
     files: &[u32],
@@ -164,7 +164,7 @@ fn write_file(
     Ok(bytes)
 }
 
-/// The random numbers that the contents of a file are drawn from, whoever writes it.
+/// The random numbers that the contents of a file are drawn from: the same for every writer.
 pub(crate) fn contents(seed: Seed, file: u32) -> Rng {
     Rng::new(seed.derive("contents", file.into()))
 }

@@ -197,7 +197,7 @@ impl DataCheckRegister {
         stamp_block(bytes, first);
     }
 
-    /// Something begins that leaves in these blocks what nobody can know. Its version.
+    /// Begins an operation that leaves unknown contents in these blocks; returns its version.
     pub(super) fn begin_unknown(&self, blocks: Range<usize>) -> u64 {
         self.mark(blocks.clone());
         for block in &self.blocks[blocks] {
@@ -354,6 +354,6 @@ impl DataCheckRegister {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody panics with a lock held, and what it holds is right at every moment.
+    // A poisoned lock is usable: no code panics while it holds a lock, and its contents are always valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

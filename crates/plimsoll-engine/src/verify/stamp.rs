@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sectors that say what they are: where they belong, which run wrote them, and when.
 //!
-//! Layout of a sector, little endian: magic, run, target and file (4 bytes each), offset, version,
-//! writer and epoch (4 bytes each), operation, intended time, seed of the filler (8 bytes each where
-//! nothing else is said), filler drawn from that seed, checksum of all before it (4 bytes).
+//! Layout of a sector, little endian, with 8 bytes per field unless noted: magic, run, target and file
+//! (4 bytes each), offset, version, writer and epoch (4 bytes each), operation, intended time, seed of the
+//! filler, the filler drawn from that seed (all remaining bytes), checksum of all before it (4 bytes).
 //!
 //! The checksum is a CRC32C, turned and shifted. As it comes out of the calculation it would give every
 //! sector the same CRC32C as a whole, and storage that keeps that sum of its blocks, as btrfs and Ceph
@@ -49,7 +49,7 @@ pub struct DataCheckStamp {
     pub origin: DataCheckStampOrigin,
 }
 
-/// Who wrote a sector, and when; all 0 where nobody keeps a ledger.
+/// Writer of a sector, and the time of the write; all 0 where no ledger is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DataCheckStampOrigin {
     /// The session that wrote it.

@@ -68,13 +68,13 @@ pub(crate) enum FaultyEffect {
     Errno(i32),
     /// It is done, and fails with this number of the system all the same.
     ErrnoAfter(i32),
-    /// Half of it is done, and said to be.
+    /// Half of it is done, and half is reported.
     Short,
-    /// Nothing is done, success is said: a lost write, or a read that moves nothing.
+    /// Nothing is done, but success is reported: a lost write, or a read that moves nothing.
     Lost,
-    /// Half of it is done, success is said.
+    /// Half of it is done, but success of the whole is reported.
     Torn,
-    /// It is done at the place behind it, within the first so many bytes, and success is said.
+    /// It is done one length further on, within the first `within_bytes`, and success is reported.
     Misplaced {
         /// Where places begin again from 0.
         within_bytes: u64,

@@ -418,7 +418,7 @@ fn a_data_file_that_is_used_again_begins_with_a_cold_cache() {
         let file = std::fs::File::open(&path).unwrap();
         let mut page = [0u8; 4096];
         let mut pieces = [std::io::IoSliceMut::new(&mut page)];
-        // Far from the beginning, which somebody may just have read.
+        // Far from the beginning of the file, which another reader may have cached.
         preadv2(&file, &mut pieces, 3 << 20, ReadWriteFlags::NOWAIT).map(|_| ())
     };
     assert_eq!(std::fs::read(&path).unwrap().len(), 4 << 20);

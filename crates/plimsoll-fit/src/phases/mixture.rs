@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::figures::PhaseLogSeries;
 
-/// Most kinds: with more, nobody sees what they are.
+/// Most kinds: a reader cannot tell more of them apart.
 const KINDS_MAX: usize = 6;
 /// Least share of the intervals that a kind takes.
 const SHARE_MIN: f64 = 0.03;

@@ -143,9 +143,9 @@ impl PhaseDetection {
         parts
     }
 
-    /// Whether each interval says something of the load below scans and periodic bursts. A burst
-    /// covers the intervals beside it, too, in which it began or ended; what is longer than the
-    /// period is none.
+    /// Whether each interval shows the load below scans and periodic bursts. A burst also covers the interval
+    /// before and the one after it, in which it began or ended. A stretch that lasts a period or longer is no
+    /// burst.
     fn tells(&self, direction: IoDirection) -> Vec<bool> {
         let n = self.calm.len();
         let mut tells = vec![true; n];

@@ -221,7 +221,7 @@ fn spreads(members: &[PoolMember]) -> Vec<PoolSpread> {
         let values = members.iter().filter_map(|member| member.figure(figure));
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
-        // The least value that so many of them do not exceed.
+        // The least value that at least this share of the values do not exceed.
         let at = |q: f64| {
             let place = to_usize(floor_u64((q * values.len() as f64).ceil())).max(1) - 1;
             values.get(place).or(values.last()).copied()

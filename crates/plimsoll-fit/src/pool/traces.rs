@@ -186,7 +186,7 @@ impl TraceDeviceSums {
         };
         let (directions, sizes) = (carries.direction, carries.sizes != RecordingDetail::Absent);
         let [reads, writes] = self.ops;
-        // A request that neither reads nor writes is an operation, too.
+        // A request that neither reads nor writes also counts as an operation.
         let has_others = reads + writes < self.requests;
         DeviceSummary {
             name: self.name,

@@ -37,7 +37,7 @@ pub(super) fn beside<R>(
                 for (request, took) in block.drain(..) {
                     take(&request, took);
                 }
-                // Nobody needs it behind the last request.
+                // Behind the last request the block has no further use, so a failed send is fine.
                 let _ = back.send(block);
             }
         });

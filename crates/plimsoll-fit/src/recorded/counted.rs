@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests counted by intervals, so that what describes counters describes them, too.
+//! Requests counted by intervals, so that the description of counters applies to requests as well.
 
 use std::ops::Range;
 

@@ -75,8 +75,8 @@ pub struct TraceDevice {
 /// Share of the requests whose ends must be recorded for what was in flight to be known.
 const ENDED_MIN: f64 = 0.9;
 
-/// Most requests whose times are kept finely when nobody asks for anything: a quarter of a byte more
-/// for each does not count where there are few, and the tail of few is made by single ones.
+/// Most requests whose times are kept finely by default. A quarter of a byte more for each hardly counts
+/// where there are few, and single requests make up the tail of few.
 const FINE_MAX: u64 = 1 << 16;
 
 impl TraceDevice {
@@ -102,7 +102,7 @@ impl TraceDevice {
         ))
     }
 
-    /// How the times between its requests are kept when nobody asks for anything.
+    /// How the times between its requests are kept by default.
     #[must_use]
     pub fn gaps(&self) -> PackedGapPrecision {
         match self.requests {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests counted by intervals, so that what is asked of counters is asked of them, too: the
-//! distribution of rates, periods, and the means of phases.
+//! Requests counted by intervals, so that the checks of counters apply to requests as well: the distribution
+//! of rates, periods, and the means of phases.
 
 use plimsoll_core::model::{FidelityCheck, ModelInterval};
 use plimsoll_core::num::to_usize;
@@ -13,9 +13,9 @@ use crate::fidelity::{at_bursts, distribution};
 use crate::fit::no_load;
 use crate::phases::PhaseDetection;
 
-/// Rates are compared by the second.
+/// Rates are compared by the second, or by several seconds in long recordings.
 const RATES: Nanos = Nanos::SECOND;
-/// Of longer recordings by so many seconds that there are no more intervals than these.
+/// Most intervals of rates in a recording: a longer one has intervals of several seconds.
 const RATES_MAX: u64 = 1 << 18;
 /// Most intervals of a load that is much longer than the recording: of it the first part counts.
 const CELLS_MAX: u64 = 1 << 20;

@@ -66,7 +66,7 @@ fn a_damaged_line_is_refused() {
     assert!(told.contains("1 of their lines cannot be read"), "{told}");
 }
 
-/// The manifest is somebody else's: a search that is none has no line, and ends nobody's server.
+/// A manifest may come from another user: an invalid search has no load line, and must not end the server.
 #[test]
 fn a_load_line_that_cannot_be_searched_is_refused() {
     let fixture =

@@ -374,7 +374,8 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
     let fault_plan = plan(FaultKind::Partition, &server(1), &made, &site).unwrap();
     assert!(fault_plan.takes_processes);
     let heal = text(&fault_plan.heal);
-    // Whoever lost has no power, and what would be undone on it is undone by that.
+    // The server that lost the fencing race is off: its power comes first, and the power cut has already
+    // undone the actions on it.
     assert!(heal[..2] == all && heal[3..] == back, "{heal:?}");
     // A fault that comes and goes is healed often, and the servers are brought back once.
     let fault_plan = plan(FaultKind::Flap, &server(1), &made, &site).unwrap();

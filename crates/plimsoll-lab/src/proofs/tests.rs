@@ -75,7 +75,7 @@ fn a_sync_that_reaches_no_disk_is_seen() {
         let seen = place.outcome(proof(), &mut host);
         assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
     }
-    // Somebody else's could be all of them.
+    // All of the flushes could come from other processes.
     host = FakeHost::new();
     host.flushes = others_too;
     let seen = place.outcome(proof(), &mut host);
@@ -280,7 +280,7 @@ fn data_that_go_with_a_node_are_seen_and_it_is_brought_back() {
         matches!(&seen, SelfTestStatus::Failed(text) if text.starts_with("could not restart n1: ")),
         "{seen:?}"
     );
-    // Nobody's node is taken away by a quick look.
+    // The quick self-tests stop no node.
     assert!(
         place
             .prove(gone, SelfTestDepth::Quick, &mut host())

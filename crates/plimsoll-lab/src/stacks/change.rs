@@ -2,10 +2,11 @@
 //! Changes of stacks that are up: one grows, loses a node, gets it back, is scrubbed, is kept as it
 //! is now.
 //!
-//! Invariants: steps of a change stand in the journal of the stack before they are done, so that
-//! taking the stack down undoes them too, whoever was killed when. A change that fails is undone
-//! and the stack stays; one that was cut off is undone by the next one, before it begins. Past the
-//! point where data may lie on what it adds it is never undone: the same change again goes on.
+//! Invariants: the journal of the stack records each step of a change before the step is done, so that taking
+//! the stack down undoes the change as well, even if a process was killed at any point. A change that fails
+//! is undone and the stack stays. The next change undoes an interrupted one before it begins. A change is
+//! never undone past the point where data may lie on the parts that it adds: the same command then continues
+//! it.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanStep, StackOutputs};
 

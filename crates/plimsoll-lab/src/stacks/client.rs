@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! More clients of a stack that is up: on other machines, for as long as a run lasts.
 //!
-//! Their steps stand in the journal of the run, not in that of the stack, and are undone with it.
+//! Their steps are in the journal of the run, not of the stack, and are undone with the run.
 
 use plimsoll_core::plan::{Plan, PlanNode, StackOutputs};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bringing stacks up and down by name, and seeing how they are.
 //!
-//! Invariant: everything that can be known to be missing is said before anything is changed.
+//! Invariant: every missing requirement that can be known is reported before anything changes.
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{
@@ -315,7 +315,7 @@ pub(super) fn kernel_has_md(host: &dyn Host) -> bool {
     host.knows_md() && host.find_program("mdadm").is_some()
 }
 
-/// An identifier nobody else has: marks are made of it, and who has the mark is ended.
+/// A unique identifier: marks are made of it, and cleanup ends every process with such a mark.
 pub(crate) fn new_id(name: &str, host: &dyn Host) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (seconds, pid) = (host.clock().unix_seconds(), std::process::id());
@@ -384,7 +384,7 @@ fn up_once(
         nodes: Vec::new(),
     };
     let journal = match Journal::create(state, header) {
-        // Somebody was faster between the look and now.
+        // Another process made the journal after the check above.
         Err(JournalError::Exists { .. }) => check_not_up(&name, state, hosts)
             .and(Err(UpError::Unfinished { name: name.clone() }))?,
         other => other?,
@@ -477,9 +477,9 @@ fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> R
     })
 }
 
-/// Keeps a stack that is up from being taken down or razed, by anyone, until the file that is given
-/// back is dropped or this process ends, however it ends. Others may hold it at the same time.
-/// Whoever holds it must drop it before [`down`].
+/// Keeps a stack that is up from being taken down or razed until the returned file is dropped or this process
+/// ends in any way. Other processes may hold the stack at the same time. The holder must drop the file before
+/// it calls [`down`].
 ///
 /// # Errors
 /// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when another process brings it
@@ -745,7 +745,7 @@ fn problem(id: &str, made: &PlanAction, host: &mut dyn Host) -> Option<String> {
         PlanAction::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
             Some(format!("{} has ended; see {log}", served_by(cmd)))
         }
-        // One that lives and lets nobody in any more serves no longer than who is connected stays.
+        // A server that lives but accepts no new connection serves only until its present clients leave.
         PlanAction::Start {
             cmd,
             log,

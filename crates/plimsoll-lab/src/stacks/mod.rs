@@ -140,7 +140,7 @@ pub struct StackFootprint {
     pub servers: u16,
     /// TCP ports of each, where they share an address.
     pub ports: u16,
-    /// Where the servers are when nobody says.
+    /// Default place of the servers.
     pub place: StackPlacement,
 }
 

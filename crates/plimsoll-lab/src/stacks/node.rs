@@ -94,7 +94,7 @@ const SOCKET_NAME: &str = "/glusterd.sock";
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;
 
-/// Checks the path of a stack's directory, which stands in the middle of other texts.
+/// Checks the path of a stack's directory, which becomes part of commands and settings files.
 pub(super) fn check_path(path: &str) -> Result<(), PreconditionError> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if Path::new(path).is_absolute() && path.chars().all(is_safe) {
@@ -141,7 +141,7 @@ pub(super) fn check(order: &StackPlanInput<'_>) -> Result<(), PreconditionError>
     }
 }
 
-/// Checks the size of the disks, and the room for so many of them on one machine.
+/// Checks the size of the disks, and the room for `disks` of them on one machine.
 pub(super) fn check_size(
     order: &StackPlanInput<'_>,
     disks: usize,

@@ -50,15 +50,16 @@ impl DaemonSandbox {
     }
 }
 
-/// A command that sees no mounts of the machine. `mkfs.btrfs` looks at what is behind each before it
-/// touches a disk, and fails where one of another stack is dead (`is_same_loop_file` of btrfs-progs). That
-/// no disk of its own is in use elsewhere it learns from the kernel, too: it opens it alone.
+/// A command that sees no mounts of the machine. Before `mkfs.btrfs` touches a disk it looks at the device
+/// behind each mount, and it fails if a mount of another stack is dead (`is_same_loop_file` of btrfs-progs).
+/// It does not need the mounts to know that its disks are unused: it opens them exclusively.
 pub(super) fn among_no_mounts(cmd: PlanCommand) -> PlanCommand {
     seeing(cmd, DaemonSandbox::new())
 }
 
-/// The same but for one mount: `btrfs device add` looks at all, too, and works on one. Without `/sys` it
-/// knows only the first 63 characters of the file of a loop device, which those of one stack have in common.
+/// A command that sees only one mount: `btrfs device add` also looks at all mounts, and works on one. Without
+/// `/sys` it knows only the first 63 characters of the file of a loop device, which are the same for all
+/// files of a stack.
 pub(super) fn among_one_mount(cmd: PlanCommand, at: &str) -> PlanCommand {
     let mut view = DaemonSandbox::new();
     view.show("/sys", "/sys");

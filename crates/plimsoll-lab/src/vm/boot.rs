@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A machine whose disks lie wherever one likes, that is only there to boot: no network, no ports, no
-//! journal. Whoever starts it ends it.
+//! A machine that is only there to boot: no network, no ports, no journal. Its disks may lie in any folder.
+//! The program that starts the machine ends it.
 
 use std::fs::{self, File};
 use std::io;

@@ -115,7 +115,7 @@ impl VmCommonConfig<'_> {
             format!("file,id=console,path={console},append=on"),
         );
         add("-serial", "chardev:console".into());
-        // Every machine reads the same file, and nobody writes it.
+        // All machines read the same file and none writes it, so it needs no lock.
         let root = format!("file={}/root.erofs,format=raw,if=none", self.image);
         add(
             "-drive",

@@ -4,8 +4,8 @@
 //!
 //! They are made by a plan as everything is, in one journal; each QEMU is a daemon of it. Nothing here
 //! is a second kind of host: a node of them is reached by a command that gives a shell (`port`).
-//! Invariant: what is asked of machines that are up is asked while their journal is held, so that
-//! nobody takes them down meanwhile.
+//! Invariant: a request to machines that are up is made while their journal is held, so that no other process
+//! takes them down meanwhile. An open port outlives that hold on purpose.
 
 pub mod appliance;
 pub mod boot;
@@ -162,7 +162,7 @@ pub fn acceleration(
     }
 }
 
-/// Why an attempt failed, without the command, which nobody gave.
+/// Why an attempt failed, without the command: the user did not give it.
 fn brief(error: &RaiseError) -> String {
     let plimsoll_machine::raise::StepError::Host(source) = &error.source else {
         return error.source.to_string();
@@ -535,7 +535,7 @@ impl VmGroup {
         })
     }
 
-    /// A way to run commands in a machine, and nobody's in between.
+    /// An exclusive port for commands in a machine.
     ///
     /// # Errors
     /// When it is off or does not answer, or too many programs are connected to it.

@@ -41,7 +41,7 @@ const DIR_MAX: usize = 107 - "/c20.port7".len();
 /// How the cables of machines are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VmNetworkKind {
-    /// By a bridge of this machine, which is in their network, too. Only root can make one.
+    /// By a bridge, which puts this machine into their network. Only root can make one.
     Bridge,
     /// By a multicast group on the loopback interface of this machine, which is not in their network.
     Group,
@@ -57,8 +57,9 @@ impl VmNetworkKind {
     }
 }
 
-/// The group of the machines of a journal: an address for use within an organisation (RFC 2365) and a port
-/// that nobody is likely to have chosen too. What others send there would be dropped for its addresses.
+/// The multicast group of the machines of a journal: an address for use within an organisation (RFC 2365) and
+/// a port that other programs are unlikely to use. Packets of other programs would be dropped because of
+/// their addresses.
 fn group(id: &str) -> String {
     let [a, b, c, d, ..] = network::fingerprint(id).to_le_bytes();
     let port = 20_000 + u16::from_le_bytes([c, d]) % 20_000;

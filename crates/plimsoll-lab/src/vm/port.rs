@@ -20,9 +20,9 @@ use plimsoll_machine::host::{HostError, HostTimeSource};
 /// Bytes in a record at most; the other side reads a length of two bytes.
 const PIECE: usize = 1 << 14;
 
-/// How long the other side may take to answer a greeting before it is greeted anew. A client that
-/// left a moment ago may not have been noticed yet. In tests there is none before, and whoever answers
-/// may have to wait long for a processor.
+/// Time limit for the answer to a greeting; then the greeting is sent again. The machine may not have noticed
+/// yet that an earlier client left. Tests have no earlier client, and the answering side may wait long for a
+/// processor.
 const GREETING_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
 /// The pause before that.
@@ -55,7 +55,7 @@ impl VmSerialPort {
     /// Opens the first free port of a machine whose files are in `dir`, within `limit`.
     ///
     /// # Errors
-    /// When none is free, or nobody answers: the machine may be off or pausing.
+    /// When no port is free, or the machine does not answer: it may be off or paused.
     pub(super) fn open(
         dir: &str,
         machine: &str,
@@ -80,7 +80,7 @@ impl VmSerialPort {
         }
     }
 
-    /// `None` when nobody answers.
+    /// `None` when the machine does not answer.
     fn try_open(dir: &str, machine: &str, word: &str) -> Result<Option<VmSerialPort>, HostError> {
         for number in 0..PORTS {
             let path = file_in(dir, machine, &format!("port{number}.lock"));

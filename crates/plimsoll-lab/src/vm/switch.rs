@@ -67,7 +67,7 @@ impl VmPowerSwitch {
     pub fn serve(&mut self, clock: &dyn HostTimeSource) -> Result<(), HostError> {
         let ready = self.dir.join(READY);
         fs::write(&ready, "").map_err(HostError::io("write", &ready))?;
-        // It goes with the folder: then there is nobody to serve.
+        // The file disappears with the folder of the machines: then no machine is left to serve.
         while ready.exists() {
             self.look(clock);
             clock.pause(LOOK);

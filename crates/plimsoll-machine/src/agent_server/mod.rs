@@ -62,7 +62,7 @@ pub fn serve(
     ended
 }
 
-/// Serves what asks over this channel until it ends, or asks nothing for so long.
+/// Serves the requests on this channel until it ends, or until none comes within `idle_limit`.
 ///
 /// # Errors
 /// When what came is not from a plimsoll.
@@ -217,7 +217,7 @@ fn done(result: Result<(), AgentServeError>) -> AgentResponse {
     result.map_or_else(|fault| fault.0, |()| AgentResponse::Done)
 }
 
-/// The identifier stands in the name of a file.
+/// The identifier becomes a part of a file name.
 fn check_id(id: &str) -> Result<(), AgentServeError> {
     let is_safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !id.is_empty() && id.len() <= 100 && id.chars().all(is_safe) {
@@ -422,7 +422,7 @@ pub fn forget_copy(state: &StateDir) {
         return;
     };
     let made = copied.ours.iter().any(|name| name == MADE_FILE);
-    // A file that stays for another reason than being used harms nobody, and goes the next time.
+    // A file that cannot be removed does no harm, and the next removal takes it.
     for name in copied.goes() {
         let _ = unlinkat(&copied.held, name, AtFlags::empty());
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task while it is carried out: in a thread of its own, listened to over a channel. Whoever asked
-//! for it holds the other end: this program itself, or the connection of the agent.
+//! A task while it is carried out: it has a thread of its own and reports over a channel. The requester holds
+//! the other end: this program itself, or the connection of the agent.
 //!
-//! A connection that ends ends the task, so that no node goes on loading a system nobody watches.
+//! The end of the connection ends the task, so that no node goes on loading a system that is not watched.
 
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask};
 use plimsoll_core::units::Nanos;
@@ -64,7 +64,7 @@ impl AgentTaskContext {
     /// Tells something.
     pub fn tell(&self, told: AgentEvent) {
         self.flags.waiting.fetch_add(1, Ordering::Relaxed);
-        // Nobody hears it when the connection is gone; then the task is being stopped.
+        // Sending fails when the connection is gone; then the task is being stopped.
         let _ = self.told.send(told);
     }
 
@@ -77,7 +77,7 @@ impl AgentTaskContext {
     /// Waits for the instant at which to start; `None` when it is to stop instead.
     #[must_use]
     pub fn start_at(&self) -> Option<Nanos> {
-        // Ends: whoever listens sends a start, or sets the flag when it goes.
+        // The loop ends: the requester sends a start, or sets the flag when it goes.
         while !self.stop().load(Ordering::Relaxed) {
             match self.start.recv_timeout(LOOK) {
                 Ok(at) => return Some(at),
@@ -152,7 +152,7 @@ impl Drop for AgentTaskThread {
     fn drop(&mut self) {
         self.halt();
         if let Some(thread) = self.thread.take() {
-            // It reported how it ended; a panic was reported, too.
+            // The result of the thread is not needed: the task reports its end, and `told` reports a panic.
             let _ = thread.join();
         }
     }

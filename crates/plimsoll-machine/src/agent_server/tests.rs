@@ -145,7 +145,7 @@ fn what_is_no_copy_of_ours_stays() {
     std::fs::create_dir(&copy).unwrap();
     let notes = copy.join("my-own-notes.txt");
     std::fs::write(&notes, "x").unwrap();
-    // A directory without our mark is somebody's who likes the name.
+    // A directory without our mark belongs to a user who chose the same name.
     std::fs::write(copy.join(MADE_FILE), "").unwrap();
     forget_copy(&state);
     assert!(copy.join(MADE_FILE).exists() && notes.exists());

@@ -156,7 +156,7 @@ impl HostCommand<'_> {
             .spawn()
     }
 
-    /// The same with its output going to a file, too.
+    /// The same, but its output also goes to a file.
     pub(crate) fn spawn_fed(&self, output: &File, errors: &File) -> std::io::Result<Child> {
         self.command(&self.program)
             .args(&self.args)
@@ -259,7 +259,7 @@ fn spawn_flusher(command: &mut Command) -> std::io::Result<Child> {
     spawned.unwrap_or_else(|_| Err(std::io::Error::other("the thread that starts it panicked")))
 }
 
-/// A file in memory for what a program writes, instead of a pipe: nobody has to read while we wait.
+/// A file in memory for what a program writes. Unlike a pipe it needs no reader while we wait.
 pub(crate) fn memory_file() -> std::io::Result<File> {
     let file = rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?;
     Ok(File::from(file))

@@ -129,7 +129,7 @@ pub fn queue_slots(name: &str) -> Option<u32> {
 #[must_use]
 pub fn link_bits_per_s(name: &str) -> Option<u64> {
     let text = fs::read_to_string(Path::new(LINKS).join(name).join("speed")).ok()?;
-    // In megabits; −1 where nobody knows.
+    // In megabits; −1 where the speed is unknown.
     let mbits: u64 = text.trim().parse().ok()?;
     (mbits > 0).then(|| mbits.saturating_mul(1_000_000))
 }
@@ -210,7 +210,7 @@ fn tcp(text: &str) -> Option<(u64, u64)> {
     Some((of("OutSegs")?, of("RetransSegs")?))
 }
 
-/// Whether a link is a port of a bridge or a member of a bond: what passes it is counted by that, too.
+/// Whether a link is a port of a bridge or a member of a bond, which counts the same traffic again.
 fn is_member(links: &Path, name: &str) -> bool {
     links.join(name).join("master").exists()
 }

@@ -25,7 +25,7 @@ use super::{MARK_FILE, files, places, removal};
 /// How the names of our directories begin, where they do not lie in another one of ours.
 const NAME_START: &str = "plimsoll-";
 
-/// Mode of all that is made here: what a stack keeps or a run writes is nobody else's.
+/// Mode of all that is made here: the files of a stack or a run are private to this user.
 const PRIVATE: u32 = 0o700;
 
 /// Most bytes of a mark file; ours have some fifty.
@@ -241,7 +241,7 @@ fn remove_marked(
     };
     let mark = Mark::read_in(&inside);
     if mark.is_none() && name.to_string_lossy().contains(id) {
-        // Somebody removed what was in it, our mark first: empty, what has our name is only a name.
+        // Another process removed the contents, our mark first. Only an empty directory of our name may go.
         match rustix::fs::unlinkat(parent, name, rustix::fs::AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(_) => return Err(not_ours(path, id)),
@@ -297,8 +297,8 @@ pub(crate) fn carries_mark(dir: &Path, id: &str) -> bool {
     Mark::read(dir).is_some_and(|mark| mark.id == id)
 }
 
-/// Whether a directory carries the mark of the journal `id`, and nobody else can have put it or what is
-/// in it there: the mark alone can be copied.
+/// Whether a directory carries the mark of the journal `id`, and no other user can have put the mark or the
+/// other contents there: the mark alone can be copied.
 pub(crate) fn carries_our_mark(dir: &Path, id: &str) -> bool {
     trusted_mark(dir).is_some_and(|mark| mark.id == id)
 }

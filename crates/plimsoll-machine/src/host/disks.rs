@@ -15,8 +15,8 @@ const STATISTICS: &str = "/proc/diskstats";
 /// One folder for each device, partitions included.
 const DEVICES: &str = "/sys/class/block";
 
-/// Devices that lie on others, in memory, or hold media that come and go, by how their names begin:
-/// a logger of whole disks leaves them out, too.
+/// Devices that lie on others, in memory, or hold media that come and go, by how their names begin. A logger
+/// of whole disks also leaves them out.
 const NO_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd"];
 
 /// Most disks that an error lists: it must stay readable on a large machine.

@@ -407,7 +407,7 @@ mod tests {
             known => assert_eq!(probed, known),
         }
         assert_eq!(direct_align_in(&dir.path().join("absent")), 0);
-        // Nobody makes files there.
+        // No file can be made there.
         assert_eq!(direct_align_in(Path::new("/proc")), 0);
     }
 

@@ -148,7 +148,7 @@ fn lies_in_ours(path: &Path, id: &str) -> bool {
     path.parent().is_some_and(|dir| dirs::carries_mark(dir, id))
 }
 
-/// The same, in one that nobody else can have filled: what is in it may be carried out.
+/// The same, in a directory that no other user can have filled: the file may be run.
 pub(crate) fn lies_in_ours_alone(path: &Path, id: &str) -> bool {
     let dir = path.parent();
     dir.is_some_and(|dir| dirs::carries_our_mark(dir, id))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ending the connections of FUSE file systems of ours whose servers answer nobody any more, so that what
-//! waits for them gets an error instead of waiting for ever.
+//! Ending the connections of FUSE file systems of ours whose servers do not answer any more, so that waiting
+//! processes get an error instead of waiting for ever.
 //!
 //! Invariant: only below a directory that carries the mark of the journal, and only while requests wait
 //! without a pause.
@@ -54,7 +54,7 @@ pub(super) fn release(
     (clock, patience): (&dyn HostTimeSource, Duration),
 ) -> FuseRelease {
     let is_fuse = mount.file_system == "fuse" || mount.file_system.starts_with("fuse.");
-    // Never the mount point itself: to look at it would be a request, too.
+    // Never the mount point itself: a look at it would be one more request.
     let above = mount.point.ancestors().skip(1);
     let number = mount.device.strip_prefix("0:");
     let (true, Some(number)) = (is_fuse, number) else {

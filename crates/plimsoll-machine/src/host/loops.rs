@@ -90,7 +90,7 @@ pub(crate) fn arrays_of(files: &[String]) -> io::Result<Vec<PathBuf>> {
         for device in loops_of(Path::new(file))? {
             let name = device.file_name().unwrap_or_default();
             let holders = Path::new(BLOCK).join(name).join("holders");
-            // A loop device that nobody holds has an empty list.
+            // The list of a loop device without holders is empty.
             for holder in fs::read_dir(holders).into_iter().flatten().flatten() {
                 let holder = holder.file_name();
                 if holder.to_str().is_some_and(|name| name.starts_with("md")) {

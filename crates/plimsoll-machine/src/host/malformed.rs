@@ -38,8 +38,8 @@ enum Like {
 
 const ALL: [Like; 5] = [Like::Garbage, Like::Iscsi, Like::Rpc, Like::Nbd, Like::Ceph];
 
-/// Sends `messages` of them to each port of the processes with this mark. A port that does not take
-/// one is no error: that is what is looked for, and whoever uses the server sees it.
+/// Sends `messages` of them to each port of the processes with this mark. A port that does not take one is no
+/// error: that is the failure to provoke, and the clients of the server notice it.
 ///
 /// # Errors
 /// When `messages` is 0 and no such process listens on a port, or `address` is none.
@@ -136,7 +136,7 @@ fn length(rng: &mut Rng) -> u32 {
     }
 }
 
-/// The 48 bytes before a request: any kind of request, most of them of a session that nobody began.
+/// The 48 bytes before a request: any kind of request, most of them of a session that was never begun.
 fn iscsi(rng: &mut Rng) -> Vec<u8> {
     let mut header: Vec<u8> = (0..48).map(|_| byte(rng)).collect();
     header[0] = match rng.below(3) {

@@ -40,7 +40,7 @@ const ATTACHMENTS: [(&str, &str); 9] = [
 /// The kernel's word for a cache that a flush must empty.
 const WRITE_BACK: &str = "write back";
 
-/// Layers that are followed at most: deeper ones are nobody's.
+/// Most layers that are followed: real systems have fewer.
 const LAYERS_MAX: usize = 8;
 
 /// The medium below a place.

@@ -72,8 +72,8 @@ use std::path::{Path, PathBuf};
 /// Variable that carries the mark of a process we started.
 pub const MARK_VARIABLE: &str = "PLIMSOLL_MARK";
 
-/// Variable that says, with the mark, which state directory a process belongs to, so that what lost its
-/// journal is known to be nobody else's.
+/// Variable that names the state directory of a process, beside its mark: a process whose journal was lost is
+/// then known to belong to that directory and to no other.
 pub const STATE_VARIABLE: &str = "PLIMSOLL_MARK_OF";
 
 /// Variable that lets an agent join a run; what we start otherwise does not inherit it.
@@ -97,8 +97,8 @@ pub trait Host {
     /// When it could not be done, with the object and what to do about it.
     fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError>;
 
-    /// Carries out a step that its journal holds already. A host with a journal of its own notes it
-    /// there, too, before it begins.
+    /// Carries out a step that its journal holds already. A host with a journal of its own also notes it
+    /// there before it begins.
     ///
     /// # Errors
     /// As [`Host::carry_out`].
@@ -195,7 +195,7 @@ pub trait Host {
         crate::host::facts::export(address)
     }
 
-    /// The first of `count` TCP ports in a row, from `from` on, on which nobody listens.
+    /// The first of `count` TCP ports in a row, from `from` on, that have no listener.
     ///
     /// # Errors
     /// When there are none.

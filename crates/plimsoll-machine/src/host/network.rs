@@ -54,8 +54,8 @@ fn check_ours(id: &str, name: &str) -> Result<(), HostError> {
     })
 }
 
-/// Makes a bridge with an address, closed to all but root before it has one. Nobody else can have a table
-/// of its name: who makes the bridge has the name.
+/// Makes a bridge with an address, closed to all but root before it has one. The bridge comes first: making
+/// it fails where the name is taken, so the table of that name is ours.
 pub(super) fn make_bridge(
     host: &LocalHost,
     id: &str,
@@ -128,7 +128,7 @@ pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), 
     let place = Path::new("/sys/class/net").join(name);
     let found = fs::read_to_string(place.join("address")).unwrap_or_default();
     if place.exists() && found.trim() != mark(id, name) {
-        // Somebody else's, who was faster: of ours there is nothing.
+        // Another process was faster and made this one: nothing of ours is there.
         return Ok(());
     }
     if place.exists() {
@@ -360,7 +360,7 @@ mod tests {
         });
         assert!(marks[0] != marks[1] && marks[0] != marks[2]);
         assert_eq!(marks[0], mark("a", "b"));
-        // Bits that say: one device, and nobody's factory.
+        // The first byte: an address of one device, assigned locally and not by a manufacturer.
         assert!(
             marks
                 .iter()

@@ -43,12 +43,12 @@ pub trait HostResolver {
         None
     }
 
-    /// Whether what this would remove is known to be no more, or nobody's wish any longer.
+    /// Whether the object of this removal is known to be gone, or its removal is not wanted any more.
     fn is_given_up(&self, _action: &PlanAction) -> bool {
         false
     }
 
-    /// Whether whoever asked for something wants it to end.
+    /// Whether the requester of the work wants it to end.
     fn is_stopping(&self) -> bool {
         false
     }
@@ -259,7 +259,7 @@ impl HostResolver for HostPool {
     }
 
     fn is_gone(&self, node: &str) -> bool {
-        // Its agent undoes what it made before it ends; nobody else can.
+        // Its agent undoes its own changes before it ends; no other way leads to such a node.
         let known = self.known.get(node);
         let is_of_fleet = known.is_some_and(|node| node.reach == NodeTransport::Fleet);
         let is_lost = known.is_some_and(|node| self.lost.contains(&node.reach));

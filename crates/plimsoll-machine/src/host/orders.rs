@@ -8,7 +8,7 @@ use super::command_mark;
 use super::error::HostError;
 use super::local::LocalHost;
 
-/// How long one may take: service processors are slow, and emulated machines, too.
+/// How long one may take: service processors and emulated machines are slow.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs such a command, these words added.

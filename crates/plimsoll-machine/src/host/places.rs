@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a place is ours to work in: whether nobody but root and we can change what lies there, or where
-//! the way to it leads.
+//! Whether a place is ours to work in: whether only root and we can change what lies there, or where the way
+//! to it leads.
 //!
-//! Whoever may rename a directory on the way, or put a link there, chooses the file that we write to. So
+//! A user who may rename a directory on the way, or put a link there, chooses the file that we write to. So
 //! every component from the root on belongs to root or to us, and others may write to none of them, by mode
-//! or by access control list, unless it is sticky (as `/tmp` is), where nobody can rename what another user
-//! made. Links on the way are followed if they lie in such places and belong to root or to us.
+//! or by access control list, unless it is sticky (as `/tmp` is), where users cannot rename each other's
+//! files. Links on the way are followed if they lie in such places and belong to root or to us.
 
 use super::acl::{self, AclWriter};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -84,8 +84,8 @@ pub fn check_way(path: &Path) -> Result<(), PlaceError> {
     HostPathWalker::to(path, false).map(drop)
 }
 
-/// Opens a directory that is ours alone, in a place that passes [`check_way`]: it is no link,
-/// belongs to us or root, and nobody else may write to it. `None` when it is not there.
+/// Opens a directory that is ours alone, in a place that passes [`check_way`]: it is no link, belongs to us
+/// or root, and no other user may write to it. `None` when it is not there.
 ///
 /// # Errors
 /// When another user could change it.
@@ -284,13 +284,13 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(name).collect()
 }
 
-/// Whether nobody is behind this number but root and us.
+/// Whether this is the number of root, of our user, or of users from outside this user namespace.
 fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw() || is_from_outside(uid)
 }
 
-/// Whether this is the number that stands for all users whom this user namespace does not know: its
-/// makers own what is above it, and nobody in it can be one of them.
+/// Whether this is the number that stands for all users whom this user namespace does not know: its makers
+/// own what is above it, and no process in it can be one of them.
 fn is_from_outside(uid: u32) -> bool {
     let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
     if read("/proc/sys/kernel/overflowuid").trim().parse() != Ok(uid) {

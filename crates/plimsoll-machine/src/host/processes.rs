@@ -98,8 +98,8 @@ pub(crate) fn is_ended(pid: u32) -> bool {
 /// Begins the mark of a command that no journal has and that ends by itself.
 const HELPER: &str = "plimsoll-helper-";
 
-/// The mark of such a command of this process. It names the process, so that a helper which outlived its
-/// starter is told from one that somebody still waits for.
+/// The mark of such a command of this process. It names the process, which distinguishes a helper that
+/// outlived its starter from one whose starter still waits.
 #[must_use]
 pub fn helper_mark() -> String {
     let starter = HostProcessId::this();
@@ -159,7 +159,7 @@ pub(crate) fn all() -> Vec<u32> {
         .collect()
 }
 
-/// Living processes, other than this one, whose environment has exactly this mark: those, too, that were
+/// Living processes, other than this one, whose environment has exactly this mark, including those that were
 /// started an instant ago.
 pub fn marked(mark: &str) -> Vec<u32> {
     let ourselves = std::process::id();
@@ -356,7 +356,7 @@ fn signal(pid: u32, mark: &str, signal: Signal) {
     let Some(Ok(process)) = process else {
         return;
     };
-    // The mark read now is this process's own, or the process is gone and the signal meets nobody.
+    // The mark read now is this process's own, or the process is gone and the signal has no effect.
     if carries(pid, mark) {
         let _ = pidfd_send_signal(&process, signal);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one way directories are removed with all that is in them.
 //!
-//! Everything is reached from directories that are held open: no link is followed, whatever is
-//! renamed meanwhile. No mount is crossed, so that nobody's file system is emptied because it is mounted
-//! below. Who calls has made sure that the directory is ours.
+//! Everything is reached from directories that are held open: no link is followed, whatever is renamed
+//! meanwhile. No mount is crossed, so that a foreign file system that is mounted below is not emptied. The
+//! caller has made sure that the directory is ours.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, unlinkat};
 use rustix::io::Errno;

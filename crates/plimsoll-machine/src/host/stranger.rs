@@ -55,7 +55,7 @@ enum DoorAnswer {
     Unknown(String),
 }
 
-/// Tries what [`StackSelfTest::Closed`] says that nobody can; other self-tests are not in it.
+/// Tries the accesses that [`StackSelfTest::Closed`] rules out; for other self-tests the report is empty.
 pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
     let StackSelfTest::Closed {
         dirs,
@@ -206,8 +206,8 @@ impl Door {
             "tgtd" => protocols::iscsi(self.at),
             name if name.starts_with("gluster") => protocols::gluster(self.at),
             name if name.starts_with("ganesha") => return self.ganesha(),
-            // They give no secret away, and let nobody change anything: who has what port; which
-            // exports there are; and Ceph's ask for a key.
+            // They give no secret away and accept no changes: the first two list ports and exports, and
+            // Ceph's daemons ask for a key.
             "rpcbind" | "rpc.mountd" => Ok(None),
             name if name.starts_with("ceph-") => Ok(None),
             name => {
@@ -215,7 +215,7 @@ impl Door {
             }
         };
         match answered {
-            // Nobody is let in who is not connected, or not answered.
+            // Without a connection or an answer there is no access.
             Err(_) | Ok(None) => DoorAnswer::Refused,
             Ok(Some(what)) => DoorAnswer::Gained(format!("{what} at {}", self.at)),
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instances of the kernel's tracer, made and removed.
 //!
-//! An instance has buffers and settings of its own: nobody else's tracing is touched, and all that
-//! was set goes with it. It is ours by its name, which holds the identifier of the journal.
+//! An instance has buffers and settings of its own: the tracing of other users is untouched, and all settings
+//! go with the instance. It is ours by its name, which holds the identifier of the journal.
 
 use std::fs;
 use std::io;

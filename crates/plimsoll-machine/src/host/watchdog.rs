@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A process of ours that ends the client of an iSCSI target when the target is gone for too long.
 //!
-//! The client in qemu-storage-daemon connects again for ever and lets everything wait meanwhile; no
-//! time limit of its own ends that. Once it is ended, whoever waits for the disk gets an error.
+//! The client in qemu-storage-daemon connects again for ever and lets everything wait meanwhile; no time
+//! limit of its own ends that. Once it is ended, the processes that wait for the disk get an error.
 
 use plimsoll_core::plan::PlanCommand;
 use std::fs;
@@ -33,8 +33,8 @@ const FAIL_AFTER_S: &str = "PLIMSOLL_WATCH_FAIL_AFTER_S";
 const MARK: &str = "PLIMSOLL_WATCH_MARK";
 const READY: &str = "PLIMSOLL_WATCH_READY";
 
-/// The command that ends the processes of this mark when nobody answers at `portal`
-/// (`address:port`) for so long. The file `ready` appears when the target was heard once.
+/// The command that ends the processes of this mark when the target at `portal` (`address:port`) has not
+/// answered for `fail_after_s` seconds. The file `ready` appears after its first answer.
 #[must_use]
 pub fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> PlanCommand {
     PlanCommand::new(PROGRAM, [SUBCOMMAND])

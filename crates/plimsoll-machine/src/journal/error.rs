@@ -18,7 +18,7 @@ pub enum JournalError {
         /// Its file.
         path: PathBuf,
     },
-    /// Somebody works with it, or with what it made, at this moment.
+    /// Another process works with it, or with what it made, at this moment.
     #[error("{kind} is in use by another plimsoll{}; wait for it or end it", process(*pid))]
     InUse {
         /// Its kind.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::host::{HostTimeSource, all_processes, is_ended};
 
-/// How long to wait for a lock that is only left over from a starting process: that takes
-/// milliseconds; whoever holds it longer is undoing or using the same journal.
+/// How long to wait for a lock that is only left over from a starting process: that takes milliseconds. A
+/// process that holds it longer is undoing or using the same journal.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// The same where none but such a process has it: it may need long where others use the disk and the
@@ -63,14 +63,14 @@ pub(super) fn shared(file: &File, clock: &dyn HostTimeSource, patience: Duration
     within(file, FlockOperation::NonBlockingLockShared, clock, patience)
 }
 
-/// Makes a lock that others may have, too, one that nobody else has. The kernel gives up the first
-/// before it tries, so that nothing is locked where this fails.
+/// Makes a shared lock exclusive. The kernel gives up the shared lock before it tries, so that nothing is
+/// locked where this fails.
 pub(super) fn alone(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Fails with "not found" when the path leads to another file by now: whoever had the lock before
-/// us may have removed the journal, and others may have begun a new one.
+/// Fails with "not found" when the path leads to another file by now: the last holder of the lock may have
+/// removed the journal, and others may have begun a new one.
 pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
     let (ours, there) = (file.metadata()?, path.symlink_metadata()?);
     if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
@@ -88,9 +88,8 @@ pub(crate) fn holder(path: &Path) -> Option<u32> {
     holders(path).next().map(|(_, taken_by)| taken_by)
 }
 
-/// Whether a file is locked by nobody but processes that were killed, whose threads wait in the kernel for
-/// storage that does not answer. They do nothing any more, and may be gone only when what they wait for is
-/// taken down.
+/// Whether only killed processes hold a file locked, whose threads wait in the kernel for storage that does
+/// not answer. They do nothing any more, and may be gone only when that storage is taken down.
 pub(super) fn is_of_the_killed(path: &Path) -> bool {
     let mut holders = holders(path).peekable();
     holders.peek().is_some() && holders.all(|(process, _)| is_ended(process))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Journals: write-ahead logs of the changes to a machine.
 //!
-//! Invariants: one file per undertaking, lines of JSON, only appended to; a step stands in the
-//! file (synced) before anything of it happens; a file appears whole with its header or not at
-//! all; a torn last line means that its step did not begin. The file goes when nothing is left.
-//! How steps are done and undone is not here.
+//! Invariants: one file per undertaking, lines of JSON, only appended to; a step is in the file (synced)
+//! before anything of it happens; a file appears whole with its header or not at all; a torn last line means
+//! that its step did not begin. The file goes when nothing is left. How steps are done and undone is not
+//! here.
 
 mod error;
 mod lock;
@@ -178,8 +178,8 @@ impl Journal {
         Journal::at_end(file, path, record, whole)
     }
 
-    /// Opens a journal to go on with it, whoever began it: for a node's part of an undertaking, whose
-    /// owner is on another machine and may have been connected anew. The lock is waited for.
+    /// Opens a journal to go on with it, whichever process began it: for a node's part of an undertaking,
+    /// whose owner is on another machine and may have been connected anew. The lock is waited for.
     pub(crate) fn resume(
         path: &Path,
         clock: &dyn HostTimeSource,
@@ -357,8 +357,8 @@ pub fn hold(path: &Path, clock: &dyn HostTimeSource) -> Result<File, JournalErro
     }
 }
 
-/// Keeps others out, too, of what is held already: they hold it now, or will want to, to use it as it
-/// is. Where that is refused it is not held any more.
+/// Makes a shared hold exclusive, to keep out the processes that use the stack as it is, now or soon. When
+/// this fails, the shared hold is gone as well.
 pub fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
     if lock::alone(held) {
         return Ok(());
@@ -411,7 +411,7 @@ fn open_journal(path: &Path, how: OFlags) -> Result<File, JournalError> {
     }
 }
 
-/// The contents of a locked journal, which nobody else changes now, and the length of its whole part.
+/// The contents of a locked journal, which no other process changes now, and the length of its whole part.
 fn read_locked(file: &mut File, path: &Path) -> Result<(JournalContents, u64), JournalError> {
     lock::check_same(file, path).map_err(JournalError::io("open", path))?;
     file.seek(SeekFrom::Start(0))
@@ -428,7 +428,7 @@ fn write_header(dir: &OwnedFd, path: &Path, header: &JournalHeader) -> Result<Fi
     let create = |errno: Errno| JournalError::io("create", path)(errno.into());
     let mut file = File::from(opened.map_err(create)?);
     write_line(&mut file, header).map_err(JournalError::io("write", path))?;
-    // Locked before others can see it; nobody else has this file, so it cannot fail for a lock.
+    // Locked before others can see it; no other process has this file, so the lock is free.
     flock(&file, FlockOperation::NonBlockingLockExclusive)
         .map_err(|errno| JournalError::io("lock", path)(errno.into()))?;
     Ok(file)

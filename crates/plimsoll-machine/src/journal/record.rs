@@ -229,7 +229,7 @@ impl JournalContents {
         let data = rustix::fs::fstat(&*file);
         let data = data.map_err(|errno| JournalError::io("look at", path)(errno.into()))?;
         let is_file = places::kind(&data) == FileType::RegularFile && data.st_nlink == 1;
-        // Files of procfs belong to whoever runs a program, and say what its starter wants.
+        // Files of procfs belong to the user of a program, but its starter decides their contents.
         let is_kept = rustix::fs::fstatfs(&*file).is_ok_and(|on| on.f_type != PROC_SUPER_MAGIC);
         if !is_file || !is_kept {
             return Err(unreadable(

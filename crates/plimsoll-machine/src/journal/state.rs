@@ -58,7 +58,7 @@ impl StateDir {
 
     /// The directory of journals, held open; `None` when it is not there.
     ///
-    /// Whoever can put a file there decides what undoing carries out, so it is used only when it and the
+    /// A user who can put a file there decides what undoing carries out, so it is used only when it and the
     /// way to it are ours.
     fn hold(&self) -> Result<Option<OwnedFd>, PlaceError> {
         match places::hold(&self.0)? {

@@ -134,7 +134,7 @@ fn only_the_owner_undoes_what_is_at_work() {
             journal.standing().unwrap();
         }
         let path = journal.path().to_path_buf();
-        // While it is held, nobody else gets it.
+        // While it is held, opening it again fails.
         assert!(matches!(
             Journal::open(&path, &SystemClock::new()),
             Err(JournalError::InUse { .. })

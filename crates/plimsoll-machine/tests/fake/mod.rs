@@ -54,7 +54,7 @@ impl FakeState {
 pub(crate) enum FakeWhen {
     /// Nothing has been changed.
     Before,
-    /// It was done, and nobody heard of it.
+    /// It was done, but the caller gets an error.
     After,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct FakeHost {
     pub(crate) usages: BTreeMap<String, Vec<HostProcessUsage>>,
     /// Looks at each mark so far.
     looks: RefCell<BTreeMap<String, usize>>,
-    /// Flushes of its disk, look by look and then again; none where nobody counts.
+    /// Flushes of its disk, look by look and then again; empty where they are not counted.
     pub(crate) flushes: Vec<u64>,
     /// Looks at the flushes so far.
     flush_looks: Cell<usize>,

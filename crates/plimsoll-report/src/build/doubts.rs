@@ -25,12 +25,12 @@ const IMPORTED: &str = "imported from ";
 const PROGRAM: &str = "the original program";
 /// Bad blocks that are named.
 const FINDINGS_SHOWN: usize = 5;
-/// Doubts of one kind that are told, and workloads that are named in one.
+/// Most doubts of one kind that are shown, and most workloads that are named in one.
 const JOINED_MAX: usize = 3;
 /// Mark of the doubt that a run goes on.
 pub(super) const INTERIM: &str = "interim";
 
-/// Doubts that belong next to the answer: whoever reads only the first lines must see them.
+/// Doubts that belong next to the result: a reader of only the first lines must see them.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
     if view.goes_on {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forest plot of a run: how many times as good as the base every system is, with its interval. Better is
-//! on the right, whatever the metric counts. The A/A control is no system, and stands in a note.
+//! on the right for every metric. The A/A control is no system: the text of the figure reports it.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 

@@ -12,6 +12,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::units;
 use plimsoll_stats::load_line::LoadLineReach;
 
+use super::load_line;
 use super::view::{ArmTrials, ResultsView};
 use crate::model::{
     ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
@@ -73,7 +74,9 @@ fn is_shared(view: &ResultsView<'_>, workload: &str, cause: ExplanationCause) ->
 fn is_unlimited(view: &ResultsView<'_>, told: &ArmExplanations) -> bool {
     let mut lines = view.load_lines.iter();
     let line = lines.find(|line| line.entry.label == told.workload && line.arm == told.arm);
-    line.is_some_and(|line| line.result.reach == LoadLineReach::AtLeast)
+    line.is_some_and(|line| {
+        line.result.reach == LoadLineReach::AtLeast && !load_line::broke_a_limit(line)
+    })
 }
 
 /// Heaviest limit of each system, leaving out causes that all systems share. Of a system that nothing limited
@@ -303,7 +306,7 @@ fn answer(view: &ResultsView<'_>) -> String {
     }
 }
 
-/// One table for all systems of which the same is said under a workload.
+/// One table for all systems with the same explanations under a workload.
 fn tables(view: &ResultsView<'_>) -> Vec<ReportTable> {
     let mut groups: Vec<(&ArmExplanations, Vec<String>)> = Vec::new();
     for told in systems(view).filter(|told| !told.found.is_empty()) {

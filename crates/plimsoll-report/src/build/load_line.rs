@@ -207,7 +207,7 @@ pub(super) fn loads(view: &ResultsView<'_>) -> Vec<String> {
     told.collect()
 }
 
-/// The limits that are reached first, and what is used up there, each with whom it is said of.
+/// The limits that are reached first and the resources that saturate there, each with its systems.
 pub(super) fn limits_reached(view: &ResultsView<'_>) -> Vec<String> {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for line in view.load_lines.iter().filter(|line| has_edge(line)) {
@@ -300,8 +300,18 @@ fn kept(line: &ArmLoadLine<'_>) -> String {
 fn unreached(line: &ArmLoadLine<'_>) -> &'static str {
     match line.result.stop {
         Some(LoadLineStop::EverythingCarried) => "no limit was reached",
+        _ if broke_a_limit(line) => "not finished: the upper end is not known",
         _ => "not finished: no limit was reached",
     }
+}
+
+/// Whether a trial broke a limit, be it too short to decide.
+pub(super) fn broke_a_limit(line: &ArmLoadLine<'_>) -> bool {
+    let broke = |trial: &&TrialResult| {
+        let mut limits = line.goal.limits.iter();
+        limits.any(|limit| trial.stats.limited(limit) >= limit.at_most)
+    };
+    line.trials.iter().any(broke)
 }
 
 /// Further details of a line, as sentences.
@@ -324,10 +334,20 @@ pub(super) fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
         ));
     }
     if let Some(burst) = &result.burst {
+        let carried = match burst.high > line.goal.largest {
+            // Larger multiples were not tried.
+            true => {
+                let least = burst.low.min(line.goal.largest);
+                format!("at least {}", of_workload(line, least))
+            }
+            false => format!(
+                "{} ({})",
+                of_workload(line, burst.point),
+                interval(line, burst)
+            ),
+        };
         all.push(format!(
-            "For a short time it carries {} ({}), but not for {}.",
-            of_workload(line, burst.point),
-            interval(line, burst),
+            "For a short time it carries {carried}, but not for {}.",
             units::clock_duration(line.goal.sustained)
         ));
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Results to report: which things are said, in which order.
+//! Maps results to a report: its contents and their order.
 //!
-//! First the answer, then the evidence for it, then everything that could make one doubt it, then
-//! how and where it was measured. Pure: the same results give the same report.
+//! First the answer, then the evidence for it, then every reason to doubt it, then how and where it
+//! was measured. Pure: the same results give the same report.
 
 mod answer;
 mod conditioning;

@@ -130,7 +130,8 @@ fn safe_load(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     let [spec] = &workloads(view)[..] else {
         return None;
     };
-    let (several, targets) = (targets(view).len() > 1, targets(view));
+    let mut systems = view.arms.iter().filter(|arm| arm.arm.control_of.is_none());
+    let (several, targets) = (systems.nth(1).is_some(), targets(view));
     if !is_model || !several || !least.is_finite() || spec.contains('@') {
         return None;
     }
@@ -240,11 +241,15 @@ fn round_limit(ns: u64) -> String {
     found.map_or_else(|| "1000s".into(), |(_, text)| text)
 }
 
-/// Targets as given on the command line, once each.
+/// Targets as given on the command line, once each, with their names.
 fn targets(view: &ResultsView<'_>) -> Vec<String> {
     let arms = view.arms.iter().map(|arm| arm.arm);
     let once = arms.filter(|arm| arm.control_of.is_none());
-    once.map(|arm| arm.target.clone()).collect()
+    let mut words: Vec<String> = once.map(|arm| arm.target.clone()).collect();
+    let campaign = view.results.manifest.campaign.iter();
+    let names = campaign.flat_map(|spec| spec.target.iter().filter_map(|one| one.name.as_ref()));
+    names.for_each(|name| words.extend(["-n".to_owned(), name.clone()]));
+    words
 }
 
 /// The workloads as they were typed.

@@ -142,7 +142,7 @@ pub(super) fn in_short(pool: &ArmTrials<'_>) -> Option<String> {
     Some(format!("{served} of {offered}"))
 }
 
-/// Whether nothing is said of the load being too much for this system.
+/// Whether the report has no overload of this system to show.
 pub(super) fn alone_is_silent(pool: &ArmTrials<'_>) -> bool {
     overloaded(pool).is_none()
 }

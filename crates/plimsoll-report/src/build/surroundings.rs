@@ -12,7 +12,7 @@ use crate::words;
 /// The mark of a doubt about what was measured.
 const TARGET: &str = "check the target";
 
-/// Systems that are memory. Nothing else that is said of them is of storage, so that these lead.
+/// Systems that are memory. No comparison with them is about storage, so this doubt precedes the comparisons.
 pub(super) fn memory(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let systems = view.arms.iter().map(|arm| arm.arm);
     let systems = systems.filter(|arm| arm.control_of.is_none());

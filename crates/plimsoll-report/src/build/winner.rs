@@ -205,7 +205,7 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
     }
 }
 
-/// Of what noise decided nothing is said but what was seen.
+/// Where noise decided, the outcome reports only the measured values.
 fn unanswered<'v>(
     view: &ResultsView<'_>,
     noise: String,

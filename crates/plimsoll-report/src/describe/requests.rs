@@ -14,9 +14,9 @@ use crate::words::{dash, percent, percent_whole};
 
 /// Most rows of the table of caches: a long list of powers of two is thinned.
 const CACHES_MAX: usize = 10;
-/// Sizes that are said in a line.
+/// Most sizes that a line lists.
 const SIZES_SHORT: usize = 4;
-/// Shares of misses whose caches are said in a line.
+/// Shares of misses whose caches a line lists.
 const MISSES_SHORT: [f64; 3] = [0.9, 0.5, 0.2];
 
 /// The answer in a sentence or two.
@@ -66,7 +66,7 @@ pub(super) fn sections(requests: &RequestsProfile) -> Vec<ReportSection> {
     all
 }
 
-/// A name and what is said of it.
+/// A name and its text.
 type ReportFact = (String, String);
 
 fn sizes(requests: &RequestsProfile) -> Option<ReportFact> {

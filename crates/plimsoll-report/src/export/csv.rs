@@ -27,8 +27,8 @@ pub(super) fn csv(table: ExportTable<'_>) -> String {
     out
 }
 
-/// A name as a field. A spreadsheet takes a field that begins like a formula for one, whoever
-/// gave the name, so an apostrophe goes before it (OWASP, CSV injection).
+/// A name as a field. A spreadsheet takes a field that begins like a formula for one, from any
+/// source, so an apostrophe goes before it (OWASP, CSV injection).
 fn field(text: &str) -> String {
     let guard = match text.starts_with(['=', '+', '-', '@']) {
         true => "'",

@@ -285,7 +285,7 @@ fn systems_are_ranked_where_their_intervals_are_apart() {
         "{:?}",
         answer.next
     );
-    // Both beyond what was allowed: nobody leads.
+    // Both lie beyond the largest multiple that was allowed: no system leads.
     let answer = said(&searched(&[("a", 900.0), ("b", 800.0)], 200));
     assert!(
         answer.text.ends_with("Too close to call: a and b."),

@@ -24,7 +24,7 @@ const TINY: Size = Size {
     busy: 0.7,
 };
 
-/// Names as nobody would like them.
+/// Names with a formula, markup and control characters.
 const EVIL_ARM: &str = "=cmd|' /C calc'!A0,\"<b>\u{202e}\u{1b}[2J\n`@x`";
 const EVIL_WORKLOAD: &str = "-1+<img src=x onerror=alert(1)>|]]>&amp;\u{9b}#1 \u{fffe}";
 

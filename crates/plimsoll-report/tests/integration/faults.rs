@@ -17,7 +17,7 @@ use plimsoll_report::{ReportDocument, build, html, terminal};
 
 const MS: u64 = 1_000_000;
 
-/// A session that writes and reads every 10 ms for 20 s and stands still at second 5 for so long.
+/// A session that writes and reads every 10 ms for 20 s and stalls at second 5 for `stalled_ms`.
 fn outage(stalled_ms: u64) -> OutageResult {
     let sessions = [OutageProbeSession {
         name: "session 0".into(),

@@ -292,7 +292,7 @@ impl ConditioningRound<'_> {
         Ok(())
     }
 
-    /// Plays the workload until the system is steady, or for so long.
+    /// Plays the workload until the system is steady, for at most `limit` and the rest of the budget.
     fn become_steady(
         &mut self,
         entry: &WorkloadEntry,

@@ -24,7 +24,7 @@ const BUSY_LOOK: Duration = Duration::from_millis(500);
 /// Blocks after which a control first says something.
 const BLOCKS_MIN: u32 = 2;
 
-/// A smallest detectable difference from which on it is the noise that stands in the way.
+/// With a smallest detectable difference of at least this, noise is the reason for a missing verdict.
 const DETECTABLE_MIN: f64 = 0.5;
 
 /// Warning of other activity on this machine now, if it disturbs.
@@ -357,8 +357,8 @@ impl InterimAnalysis {
         rows.collect()
     }
 
-    /// Warnings after `done` blocks: workloads on which trials scatter so much that no verdict is
-    /// to be expected of the blocks that are left.
+    /// Warnings after `done` blocks: workloads whose trials scatter too much for a verdict from the
+    /// remaining blocks.
     pub(super) fn after(&mut self, manifest: &RunManifest, done: u32) -> Vec<RunWarning> {
         let left = manifest.blocks.saturating_sub(done);
         if done < BLOCKS_MIN || left == 0 {

@@ -51,8 +51,8 @@ impl DeviceWatch {
         }
     }
 
-    /// Leaves out what it did since the last look: that was the layout of a phase, which nobody asked for in
-    /// a second of the generator.
+    /// Leaves out the I/O since the last look: it was the layout of a phase, which no second of the generator
+    /// counts.
     pub(super) fn leave_out(&mut self) {
         if let (Some(now), Some(looks)) = (self.look(), &mut self.looks) {
             *looks = (later(&looks.0, &looks.1, &now), now);

@@ -2,7 +2,7 @@
 //! Carries out a run or a comparison: arms made ready, trials in their planned order, everything
 //! recorded, everything undone.
 //!
-//! Nothing here decides what is said of the results: that happens when the run folder is read back.
+//! The final verdicts are computed from the run folder when it is read back, not from data in memory.
 
 mod arms;
 mod conditioning;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Longest time for work that ends by itself.
 pub(super) const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
-/// Longest time of a trial that ends after so many bytes, where nobody says.
+/// Default for the longest time of a trial that ends after a number of bytes.
 const BYTES_LENGTH: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 /// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
 const PROBE: Nanos = Nanos(2_000_000_000);

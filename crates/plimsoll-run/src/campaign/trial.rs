@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The generator is to blame when its own delays reach this share of all response time.
 const LAG_SHARE_MAX: f64 = 0.1;
-/// Nodes whose starts are further apart are said not to have started together.
+/// A remark reports nodes whose starts are further apart than this.
 const SPREAD_MAX: Nanos = Nanos(100_000_000);
 
 /// Bad blocks that a remark names; all are in the run folder, up to a limit.

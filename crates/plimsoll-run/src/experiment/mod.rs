@@ -2,8 +2,8 @@
 //! Results of an experiment: from the results of its parts to tables beside the published ones and
 //! to answers.
 //!
-//! Pure: the results of the parts in, what is said of them out. The parts are carried out by the commands
-//! that they name.
+//! Pure: computes the result of the experiment from the results of its parts. The commands that the parts
+//! name carry them out.
 
 mod answers;
 mod find;
@@ -22,7 +22,7 @@ use plimsoll_core::explanation::ExplanationCause;
 use plimsoll_stats::explain::explain;
 use plimsoll_stats::load_line::arm_load_lines;
 
-/// Everything that is said of an experiment whose parts left this.
+/// The result of an experiment from the results of its parts.
 pub fn evaluate(
     file: &ExperimentFile,
     profile: ExperimentProfile,
@@ -79,7 +79,7 @@ fn add_run(result: &mut ExperimentResult, part: &str, run: &RunFolderContents) {
             workload: one.workload.clone(),
             system: one.arm.clone(),
             found: one.found.iter().map(find::shown_cause).collect(),
-            // A cause that was looked for and not found is a finding, too.
+            // A cause that was looked for and not found is also a finding.
             excluded: (one.excluded.iter().copied())
                 .map(ExplanationCause::name)
                 .map(str::to_owned)

@@ -183,7 +183,7 @@ pub struct TargetRaising<'a> {
 }
 
 impl TargetRaising<'_> {
-    /// Adds a step, unless it is there: a target that is the base is the control's, too.
+    /// Adds a step, unless the plan has it: the base and its control share a target.
     pub(crate) fn make_once(&mut self, step: PlanStep) {
         if !self.plan.steps.contains(&step) {
             self.plan.steps.push(step);

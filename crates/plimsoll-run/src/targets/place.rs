@@ -91,8 +91,9 @@ pub fn check_place(doing: &str, root: &Path) -> Result<(), CliError> {
     }
     check_way(root).map_err(|error| {
         CliError::usage(format!("{doing} as root: {error}")).hint(
-            "measure it as its owner: setpriv --reuid=USER --init-groups plimsoll …; or use a directory \
-             of root on the same file system, with no directory above it that others may write to",
+            "measure it as its owner, in a directory of that user: setpriv --reuid=USER --regid=GROUP \
+             --init-groups --reset-env plimsoll …; or use a directory of root on the same file system, with no \
+             directory above it that others may write to",
         )
     })
 }
@@ -173,7 +174,7 @@ pub(super) fn refusal(text: &str, origin: LoadOrigin) -> CliError {
     let path = Path::new(text);
     match std::fs::metadata(path) {
         Ok(_) => refuse_existing(text),
-        // A link that leads nowhere is something of the user's, too.
+        // A dangling link is also an existing path of the user.
         Err(_) if path.is_symlink() => leads_nowhere(text),
         Err(_) if path.starts_with("/dev") => {
             no_device(text).hint("lsblk lists the devices of this machine")

@@ -32,7 +32,7 @@ const DRAWN_EACH: usize = 1;
 const TURN: Duration = Duration::from_secs(45);
 const DRAWN: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_secs(15);
-/// Most bytes of what is drawn, and of what is said instead.
+/// Most bytes of a drawing, and of the message that comes instead of one.
 const DRAWN_BYTES: usize = 256 << 20;
 const WORDS_MAX: u64 = 4 << 10;
 /// Bytes that are read at once.
@@ -74,7 +74,7 @@ impl RunDrawings {
         }
     }
 
-    /// Draws a piece for somebody.
+    /// Draws a piece for a user.
     pub(crate) async fn draw(&self, who: &str, piece: DrawnPiece) -> Result<Vec<u8>, RequestError> {
         let turn = tokio::time::timeout(TURN, self.shares.take(&who.to_owned())).await;
         let turn = turn.map_err(|_| {
@@ -91,7 +91,7 @@ impl RunDrawings {
         };
         let (program, folder, of) = (self.program.clone(), self.folder.clone(), piece.clone());
         let done = tokio::task::spawn_blocking(move || {
-            // Taken until the process is gone, also when nobody waits any more.
+            // Taken until the process is gone, even after the client has gone.
             let _turn = turn;
             drawn(&program, &folder, &of, longest)
         });

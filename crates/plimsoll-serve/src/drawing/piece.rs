@@ -115,7 +115,7 @@ fn limit() -> std::io::Result<()> {
         (Resource::As, MEMORY),
         (Resource::Core, 0),
     ] {
-        // Whoever started the server may have given it less.
+        // The server may have been started with less.
         let most = getrlimit(of).maximum.map_or(most, |given| given.min(most));
         let both = Rlimit {
             current: Some(most),

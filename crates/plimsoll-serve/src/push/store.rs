@@ -82,7 +82,7 @@ pub(crate) struct StagedFile {
     wanted: String,
 }
 
-/// A function for `map_err` that says what was being done. Paths of the server are nobody's business.
+/// A function for `map_err` that names the failed step. It leaves out paths: they are the server's own.
 pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> RequestError {
     move |error| RequestError::failed(format!("failed to {what}: {error}"))
 }
@@ -175,8 +175,8 @@ impl PushStore {
         })
     }
 
-    /// The name of the folder of a run: another one for each user, so that nobody comes to a run by naming
-    /// the digests of its files.
+    /// The name of the folder of a run: another one for each user, so that naming the digests of a run's
+    /// files gives no access to the run of another user.
     pub(crate) fn name(owner: &str, listing: &PushListing) -> String {
         let of = hexadecimal(&Sha256::digest(format!("{owner}\n{}", listing.digest())));
         format!("{}-{}", listing.run, &of[..16])
@@ -201,7 +201,7 @@ impl PushStore {
         !mark.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
-    /// Whether this is the folder of a run that nobody pushed.
+    /// Whether this is the folder of a run that was not pushed.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         let folder = self.folder.join(name);
         is_run_name(name) && plimsoll_archive::holds_run(&folder) && !self.is_marked(name)
@@ -295,7 +295,7 @@ fn sync_tree(path: &Path) -> io::Result<()> {
 }
 
 impl StagedPush {
-    /// Begins one, or goes on with one that was begun. What is said of it beside its files may be new.
+    /// Begins one, or goes on with one that was begun, with the rest of the listing as it is now.
     pub(crate) fn begin(&self, listing: &PushListing) -> Result<(), RequestError> {
         let begin = || -> io::Result<()> {
             make_folder(&self.place)?;

@@ -104,7 +104,7 @@ async fn name_method(response: Response) -> Response {
     told
 }
 
-/// JSON in which nobody's name does anything but being read.
+/// JSON with plain text only, so that a foreign name can do nothing but be read.
 fn answer(value: impl Serialize) -> Answer {
     answer_with(StatusCode::OK, value)
 }

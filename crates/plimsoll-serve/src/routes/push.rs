@@ -208,8 +208,8 @@ async fn refuse(
     Ok(error)
 }
 
-/// Refuses a push with which a user would store, or have begun, too much. Pushes that ended are no longer
-/// begun ones, and of too many the one goes that nobody went on with.
+/// Refuses a push with which a user would store, or have begun, too much. A push whose run is stored does not
+/// count as begun. When too many are begun, the oldest goes if it was abandoned.
 async fn make_room(
     state: &Arc<ServerState>,
     owner_id: i64,

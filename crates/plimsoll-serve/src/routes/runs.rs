@@ -25,7 +25,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most points of a curve, and how many where nobody says.
+/// Most points of a curve, and the default.
 const POINTS_MAX: usize = 10_000;
 const POINTS: usize = 1000;
 /// How long the first picture of a run waits for it to be read whole.

@@ -43,7 +43,7 @@ pub(super) async fn begin(
 pub(super) async fn show(State(state): SharedState, headers: HeaderMap) -> Answer {
     let found = session_key(&headers).and_then(|key| state.sessions.find(key));
     let csrf = found.map(|(csrf, _)| csrf);
-    // Only who knows it already is told that it is right: the cookie may be known to others.
+    // Only a client that has the secret already gets a yes: the cookie may be known to others.
     let given = headers.get(CSRF).and_then(|given| given.to_str().ok());
     match csrf.zip(given).is_some_and(|(csrf, given)| csrf.is(given)) {
         true => answer(json!({})),

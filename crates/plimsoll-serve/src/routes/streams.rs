@@ -100,7 +100,8 @@ impl StreamRight {
         })
     }
 
-    /// Whether it still is: a token may be revoked, and a run taken back. Where nobody can say, it is not.
+    /// Whether the right still holds: a token may be revoked, and a run taken back. Where the database does
+    /// not answer, it does not hold.
     async fn holds(&self) -> bool {
         let Some(token) = self.caller.token_id else {
             return true;
@@ -135,8 +136,8 @@ fn event(name: &str, value: impl Serialize) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Sends what is new of a ring, and that there is nothing, until it is closed, nobody listens, or nobody may
-/// any more.
+/// Sends the news of a ring, and a sign of life where there are none, until the ring is closed, the client is
+/// gone, or its right has ended.
 async fn tell<T: Clone>(
     right: &StreamRight,
     ring: &NewsRing<T>,

@@ -117,7 +117,8 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-archive/tests/fixtures")
 }
 
-/// The pointers of all numbers, by their paths without the indices of lists. Of a pair both are told apart.
+/// The pointers of all numbers, by their paths without the indices of lists. Lists of numbers keep the
+/// indices 0 and 1, so that the two numbers of a pair have different paths.
 fn numbers(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Number(_) => found.push((path.into(), pointer.into())),

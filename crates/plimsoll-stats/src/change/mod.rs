@@ -129,8 +129,8 @@ fn usable(points: &[RatioPoint]) -> Vec<usize> {
     kept
 }
 
-/// Whether a point is away from the latest ones by more than it is unsure: what becomes slower often becomes
-/// noisier, too.
+/// Whether a point is more than [`FAR`] of its errors away from the latest ones. Such a point counts despite
+/// its large error: a system that becomes slower often also becomes noisier.
 fn is_far(point: &RatioPoint, error: f64, points: &[RatioPoint], kept: &[usize]) -> bool {
     let latest = &kept[kept.len().saturating_sub(WINDOW)..];
     let level = median(latest.iter().map(|at| points[*at].log_ratio));

@@ -21,7 +21,7 @@ const LAG_SHARE: f64 = 0.1;
 const WAITED_SHARE: f64 = 0.2;
 /// … and for this share of the trial, lost time that can be seen.
 const WAITED_OF_TRIAL: f64 = 0.02;
-/// Other programs that used less than this part of one processor kept nobody waiting.
+/// Other programs that used less than this part of one processor did not make the load wait.
 const OTHERS_CPUS: f64 = 0.25;
 /// A processor that was busy for this share of the time is taken.
 const CPU_TAKEN: f64 = 0.9;

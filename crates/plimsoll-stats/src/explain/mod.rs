@@ -2,9 +2,9 @@
 //! Possible limits of a result, from the evidence that was recorded beside it.
 //!
 //! Every detector is pure: the trials of one arm under one workload in, signs with their figures out.
-//! A cause is told when it shows in more than half of the trials that could show it: one disturbed
-//! trial explains nothing. It is called a *cause* only where interleaved trials without it differ;
-//! everything else is *consistent with* what was seen. Limits and their reasons:
+//! An explanation is reported when it shows in more than half of the trials that could show it: one
+//! disturbed trial explains nothing. It is called a *cause* only where interleaved trials without it
+//! differ; every other explanation is *consistent with* the measurements. Limits and their reasons:
 //! `docs/method/explanations.md`.
 
 mod client;
@@ -181,14 +181,14 @@ const DETECTORS: [(ExplanationCause, Detector); 31] = [
     (ExplanationCause::ClockOffset, network::clock_offset),
 ];
 
-/// Causes that another one brings about: they are not told beside it.
+/// Causes that another cause brings about: they are not reported beside it.
 const BRINGS: [(ExplanationCause, &[ExplanationCause]); 7] = [
     (ExplanationCause::IoLimit, &OF_A_LIMIT),
     (ExplanationCause::BurstCredit, &OF_A_LIMIT),
     (ExplanationCause::RateLimit, &OF_A_LIMIT),
     (ExplanationCause::SlowedProcessor, &OF_A_LIMIT),
     (ExplanationCause::PageCache, &[ExplanationCause::Stalls]),
-    // Its rate is a limit, too.
+    // The rate of a slow link is also a rate limit.
     (ExplanationCause::SlowLink, &[ExplanationCause::RateLimit]),
     (
         ExplanationCause::DeviceQueue,

@@ -7,8 +7,8 @@ use plimsoll_core::num::ratio;
 use super::{ArmEvidence, client, machines, network, servers};
 use crate::events::median;
 
-/// A device with something in flight for this share of the time has no time left. One that serves
-/// several requests at once may still carry more: it is said of which figure this is.
+/// A device with a request in flight for this share of the time has no time left. A device that serves
+/// several requests at once may still carry more, so the report names the figure.
 const DEVICE_BUSY: f64 = 0.9;
 
 /// A resource with nothing left to give.

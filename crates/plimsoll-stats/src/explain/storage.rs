@@ -17,7 +17,7 @@ const SLOWER: f64 = 2.0;
 const SLOWER_NS: f64 = 200_000.0;
 /// Disks that had less than this share of the mean number of requests are not compared.
 const USED_SHARE: f64 = 0.1;
-/// A disk that was busy for less than this share of the time held nobody up.
+/// A disk that was busy for less than this share of the time did not delay the load.
 const BUSY_SHARE: f64 = 0.3;
 
 /// The work of the disks below an arm, and of its device where that is another.

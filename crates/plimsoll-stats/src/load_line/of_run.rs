@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The load lines that the trials of a run tell. A search is a state machine, so that what was found follows
-//! from the trials alone, whoever reads them.
+//! The load lines of a run, computed from its trials. A search is a state machine, so its result follows from
+//! the trials alone, for every reader.
 
 use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
@@ -62,8 +62,8 @@ impl ArmLoadLine<'_> {
     }
 }
 
-/// How a search of this entry goes; `None` where no load line is searched, the workload has no multiples, or
-/// the manifest, which somebody else may have written, asks for what is no search.
+/// The options of a search of this entry; `None` where no load line is searched, the workload has no
+/// multiples, or the options of the manifest, which may come from another program, allow no search.
 #[must_use]
 pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadLineOptions> {
     let goal = entry.load_line.as_ref()?;

@@ -13,7 +13,7 @@ use super::outcome::{LoadLineInterval, LoadLineReach, LoadLineResult};
 /// The line of a system ÷ that of the base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLineRatio {
-    /// With the interval of the policy's confidence, which both searches must have had, too.
+    /// The ratio and its interval at the policy's confidence; both searches must use the same confidence.
     pub ratio: RatioEstimate,
     /// The verdict.
     pub verdict: ComparisonVerdict,

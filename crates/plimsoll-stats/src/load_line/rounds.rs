@@ -40,7 +40,7 @@ impl LoadLineRounds {
         }
     }
 
-    /// Whose turn it is, or nobody's when all are done.
+    /// The search whose turn it is, with its next trial; `None` when all searches are done.
     pub fn turn(&mut self) -> Option<LoadLineTurn> {
         // A stay that is played in parts is not left in between.
         let staying = self.last.and_then(|last| self.request_of(last));

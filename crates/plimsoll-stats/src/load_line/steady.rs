@@ -7,7 +7,7 @@ use plimsoll_core::load_line::LoadLineBatch;
 use super::limit::LoadLineLimit;
 use crate::steady::{STEPS_MIN, last_quarters, quarters_factor};
 
-/// Decline of a margin that could not change what is said of the multiple.
+/// Decline of a margin that cannot change the verdict on the multiple.
 const DECLINE_MAX: f64 = 0.25;
 
 /// Confidence that the decline is smaller.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The question to a search, the trials it asks for, and the results that it is told.
+//! The question to a search, the trials that it requests, and their results.
 
 use plimsoll_core::load_line::{LoadLineReading, LoadLineRequest};
 

@@ -137,9 +137,9 @@ fn noise(values: &[Vec<Option<f64>>]) -> Option<f64> {
     Some((sum / freedom as f64).sqrt())
 }
 
-/// Settings that are worth a proof, the one that gains most first, at most so many. `sign` is 1 where more
-/// is better, else -1. Those that chance explains well are left out, but for the best one: that nothing
-/// can be gained should be proved, too.
+/// Settings that are worth a proof, at most `most`, the one that gains most first. `sign` is 1 where more
+/// is better, else -1. Settings whose effect chance explains well are left out, except the best one: the
+/// absence of a gain should also be proved.
 #[must_use]
 pub fn candidates(result: &ScreeningResult, sign: f64, most: usize) -> Vec<usize> {
     let gain = |effect: &ScreeningEffect| sign * effect.estimate;

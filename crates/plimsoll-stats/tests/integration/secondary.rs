@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Secondary metrics, both loops, and two runs at two times: what is said of campaigns whose truth is known.
+//! Secondary metrics, both loops, and two runs at two times: verdicts on campaigns whose truth is known.
 
 use super::noise::{NoiseLaw, SimulatedCampaign};
 use plimsoll_core::comparison::{
@@ -29,7 +29,7 @@ const QUESTION: ContrastQuestion = ContrastQuestion {
     family: 1,
 };
 
-/// Share of campaigns whose base and arm are said to scatter differently; the base's two entries and the arm.
+/// Share of campaigns in which base (two entries) and arm count as scattering differently.
 fn alarms(law: NoiseLaw, blocks: usize, campaigns: usize, seed: u64) -> f64 {
     let mut rng = Rng::new(Seed(seed).derive("scatter", blocks as u64));
     let campaign = SimulatedCampaign {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A file of xz of several blocks, some of which are decoded at once.
 //!
-//! liblzma decodes blocks side by side only where their headers have their lengths, and those of
-//! a file that one thread compressed do not, as PCP's own scripts make them. The index behind the
-//! blocks does in every file. Each block is given to a decoder as a file of its own, with an index
-//! of one entry, so all that is checked in a whole file is checked here, too: the checksums of the
-//! blocks, and their lengths against the index. A file without an index that can be used is read
-//! from front to back, which finds what is wrong with it.
+//! liblzma decodes blocks side by side only where their headers have their lengths, and those of a file that
+//! one thread compressed do not, as PCP's own scripts make them. The index behind the blocks does in every
+//! file. Each block is given to a decoder as a file of its own, with an index of one entry, so the checks of
+//! a whole file also apply here: the checksums of the blocks, and their lengths against the index. A file
+//! without an index that can be used is read from front to back, which finds what is wrong with it.
 //!
 //! Source of the format: "The .xz File Format", version 1.2.1, sections 2 and 4.
 

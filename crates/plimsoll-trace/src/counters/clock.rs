@@ -247,7 +247,7 @@ impl TimestampFields {
         let [Some(a), Some(b), Some(c)] = parts.map(whole) else {
             return false;
         };
-        // Some locales have dots in times, too; those come second.
+        // Some locales also write times with dots; the time comes after the date.
         if self.year.is_some() {
             return false;
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/proc/diskstats`, printed again and again with the time in between.
 //!
-//! Source: the kernel's `Documentation/admin-guide/iostats.rst`. A line is major, minor, name and 11
-//! numbers, 15 from Linux 4.18 and 17 from 5.5 (discards, flushes). Sectors have 512 bytes whatever
-//! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
-//! before the disks, as `date` prints it in any form, or in front of every line. A time of day alone
-//! and what `/proc/uptime` holds are times, too, without a date.
+//! Source: the kernel's `Documentation/admin-guide/iostats.rst`. A line is major, minor, name and 11 numbers,
+//! 15 from Linux 4.18 and 17 from 5.5 (discards, flushes). Sectors have 512 bytes whatever the disk;
+//! milliseconds are counted in 32 bits and wrap. The time has a line of its own before the disks, as `date`
+//! prints it in any form, or comes first on every line. A time of day alone and the contents of
+//! `/proc/uptime` also count as times, without a date.
 //!
 //! `vmstat -d` prints a part of them, the name first, with the time behind (`-t`) or on a line before.
 //! Source: procps 4.0. Its `sec` counts whole seconds, too coarse for an interval, and its `cur` is in
@@ -141,7 +141,7 @@ fn counters(row: &DiskstatsRow<'_>) -> DiskCounters {
     }
 }
 
-/// A disk's name and numbers; of a line with the time in front that, too.
+/// A disk's name and numbers, and the time where the line begins with one.
 struct DiskstatsRow<'a> {
     time: Option<&'a [u8]>,
     disk: &'a [u8],

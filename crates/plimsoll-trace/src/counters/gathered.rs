@@ -39,7 +39,7 @@ pub(super) struct GatheredSamples {
     samples: usize,
     /// Samples that differ from another one of the same instant.
     contradictions: u64,
-    /// Series of a figure that another series has, too: one of them.
+    /// The first series that was left out, because another series has the same figure of its disk.
     rival: Option<String>,
     rivals: u64,
 }

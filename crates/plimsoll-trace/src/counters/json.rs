@@ -208,7 +208,7 @@ impl JsonState {
 
     fn close(&mut self, scan: &mut CounterScan<'_>) {
         match self.list {
-            // The object of a disk stands in the list, the list in the object of the report.
+            // The object of a disk is in the list, the list in the object of the report.
             Some(list) if self.depth == list + 1 => {
                 let row = std::mem::take(&mut self.row);
                 let name = std::mem::take(&mut self.name);

@@ -56,9 +56,8 @@ pub(super) fn of_sysstat(name: &str) -> Option<ColumnMeaning> {
     })
 }
 
-/// A column of what a program prints, of which so many of the same name come before: of sysstat, of iostat
-/// of FreeBSD and Solaris (with `-x`), of `zpool iostat`, or of collectl (`-sD`). Source: their manual
-/// pages.
+/// A column that a program prints, with `before` columns of the same name to its left: of sysstat, of iostat
+/// of FreeBSD and Solaris (with `-x`), of `zpool iostat`, or of collectl (`-sD`). Source: their manual pages.
 pub(super) fn of_printed(name: &str, before: usize) -> Option<ColumnMeaning> {
     Some(match (name, before) {
         ("kr/s", _) => Rate(ReadBytes, KIB),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings of counters that programs print: one module for each format, one door for all.
 //!
-//! A format is recognised by its first bytes. A file is read twice: once when it is opened, for
-//! its disks and its span, and once for each series, so that memory does not grow with the disks
-//! that nobody asked for. What programs print as rates becomes a difference over the interval.
+//! A format is recognised by its first bytes. A file is read twice: once when it is opened, for its disks and
+//! its span, and once for each series, so that memory does not grow with the disks that are not read. The
+//! rates that programs print become differences over the interval.
 
 mod atop;
 mod clock;

@@ -119,7 +119,7 @@ const FAMILIES: [MetricFamily; 4] = [
     },
 ];
 
-/// Names that are told when none is known.
+/// Most names that an error lists when none is known.
 const TOLD_MAX: usize = 4;
 
 /// The names of all metrics that are understood.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/proc/self/mountstats`, printed again and again with the time before it: what NFS clients count.
 //!
-//! Source: the kernel's `net/sunrpc/stats.c` and `fs/nfs/super.c`, and nfsiostat of nfs-utils, which reads
-//! it, too. After `device SERVER:/PATH mounted on PLACE with fstype nfs4 statvers=1.1` the fifth and sixth
-//! number of `bytes:` are what was read from and written to the server, and a line of each operation has
-//! its number, transmissions, time-outs, bytes sent and received, and milliseconds in the queue, on the
-//! way, and in all. A place is a device here. The times in all are told, as nfsiostat's `avg exe`.
+//! Source: the kernel's `net/sunrpc/stats.c` and `fs/nfs/super.c`, and nfsiostat of nfs-utils, which also
+//! reads it. After `device SERVER:/PATH mounted on PLACE with fstype nfs4 statvers=1.1` the fifth and sixth
+//! number of `bytes:` are the bytes read from and written to the server, and a line of each operation has its
+//! number, transmissions, time-outs, bytes sent and received, and milliseconds in the queue, on the way, and
+//! in all. A place is a device here. Its times are those in all, as nfsiostat's `avg exe`.
 
 use DiskMetric::{ReadBytes, ReadTime, Reads, WriteBytes, WriteTime, Writes};
 use plimsoll_core::units::Nanos;

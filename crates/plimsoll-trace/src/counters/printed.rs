@@ -24,7 +24,7 @@ pub(super) struct TableHeader {
     /// Without that of the device.
     columns: Vec<Option<ColumnMeaning>>,
     is_device_last: bool,
-    /// Whether the first report is of an interval, too, and not since the machine was started.
+    /// Whether the first report is also of an interval, and not since the machine was started.
     omits_boot: bool,
 }
 

@@ -33,13 +33,13 @@ pub(super) struct PrintedReports {
     /// Disks by the reports since the start, and their places by name.
     disks: Vec<ReportedDisk>,
     places: BTreeMap<Vec<u8>, usize>,
-    /// Whether every disk that did something stands in this report.
+    /// Whether this report has every disk that did something.
     is_whole: bool,
     is_spoilt: bool,
     has_some: bool,
     leaves_out: bool,
     has_groups: bool,
-    /// Whether the first report is one of an interval, too.
+    /// Whether the first report is also of an interval, and not since the machine was started.
     omits_boot: bool,
     /// That first report, until the second shows how long it is.
     first: Vec<(Vec<u8>, DiskRowValues)>,
@@ -58,7 +58,7 @@ impl PrintedReports {
     /// A report begins, made at this time if it says so.
     pub(super) fn begin(&mut self, at: Option<u64>, scan: &mut CounterScan<'_>) {
         self.give(scan);
-        // A time that was counted says nothing about one that is told.
+        // A counted time cannot begin the interval of a report that prints its time.
         self.from = self.now.filter(|_| self.is_told || at.is_none());
         if at.is_some() && self.now.is_some() && !self.is_told && !self.has_some {
             // Only the first report had none: its beginning is cut off.
@@ -113,12 +113,12 @@ impl PrintedReports {
         disk.row.extend(row);
     }
 
-    /// The report is at its end: who does not stand in it did nothing.
+    /// The report is at its end: a disk that is not in it did nothing.
     pub(super) fn is_whole(&mut self) {
         self.is_whole = true;
     }
 
-    /// Something in this report is not understood: who does not stand in it may be that.
+    /// Something in this report is not understood: it may be the line of a disk that seems to be missing.
     pub(super) fn is_spoilt(&mut self) {
         self.is_spoilt = true;
     }

@@ -139,7 +139,7 @@ fn a_clock_that_is_set_back_loses_an_interval_and_says_so() {
     assert_eq!(kept(&text, "sda", Reads), (59 * 100, 59, 1));
     let told = open(&text).warnings().join("; ");
     assert!(told.contains("its times go back by 3597 s"), "{told}");
-    // Forward, too.
+    // The same for a clock that is set forward.
     let time = |at: u64| english(0)(if at < 30 { at } else { at + 3_600 });
     assert_eq!(
         kept(&iostat_run(&time, 60), "sda", Reads),

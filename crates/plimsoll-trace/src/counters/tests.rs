@@ -532,7 +532,7 @@ fn read_all(name: &str, bytes: Vec<u8>) {
     };
     for disk in file.disks() {
         for column in series(&file, &disk).columns {
-            // A hole between two rates is an interval, too.
+            // A hole between two rates also counts as an interval.
             let figures = column.intervals.len() / 2 + column.samples.len();
             assert!(figures <= length, "{name}");
             let in_order = |pair: &[CounterInterval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;

@@ -148,7 +148,7 @@ impl WideHeader {
         let words: Vec<&[u8]> = cells(line, self.separator).take(self.times).collect();
         let text = words.join(&b' ');
         if self.date.is_empty() {
-            // Where the zone stands in the header, it is not missing here.
+            // Where the header gives the zone, a time without one lacks nothing.
             let at = match scan.told.zone_is_told {
                 true => scan.local(&text)?,
                 false => scan.instant(&text)?,

@@ -19,8 +19,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// The longest piece that is held at once: a page as it stands in the file or decompressed, or the table of
-/// what is where. Writers make pages of 1 MiB, and dictionaries of as much.
+/// The longest piece that is held at once: a page, as stored or decompressed, or the metadata of the file.
+/// Writers make pages of 1 MiB, and dictionaries of as much.
 const PIECE_BYTES_MAX: usize = 32 << 20;
 
 /// A file that is read as far as it goes.
@@ -152,7 +152,7 @@ impl BoundedPages {
         column: &ColumnChunkMetaData,
         rows: usize,
     ) -> Result<BoundedPages> {
-        // To the library they are not compressed, so that it gives them as they stand in the file.
+        // The library takes them for uncompressed, so that it gives them as the file stores them.
         let raw = column.clone().into_builder();
         let raw = raw.set_compression(Compression::UNCOMPRESSED).build()?;
         let pages = SerializedPageReader::new(Arc::clone(file), &raw, rows, None)?;

@@ -185,9 +185,9 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something with foreign bytes that the library does not always survive: it takes some damage
-/// for a mistake of its own. That is said once, as an error, and not where it was found. What it was
-/// at work on is not used again.
+/// Does something with foreign bytes that the library does not always survive: it takes some damage for a
+/// mistake of its own, and panics. The caller gets that as an error, and the panic itself prints nothing.
+/// Objects that were in use then are not used again.
 fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

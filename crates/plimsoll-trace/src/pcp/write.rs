@@ -88,7 +88,7 @@ struct PcpMetricValues {
     of: Vec<(u32, PcpOutputValue)>,
 }
 
-/// A value as it stands in a record.
+/// A value in the form that a record has.
 enum PcpOutputValue {
     /// The lower half of this.
     Narrow(u64),

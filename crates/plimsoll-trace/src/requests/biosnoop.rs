@@ -34,7 +34,7 @@ const PREAMBLE_LINES: usize = 20;
 const ZERO_NS: u64 = 1 << 62;
 const MILLIS: u64 = 1_000_000;
 
-/// Where things stand in a line.
+/// The layout of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BiosnoopLayout {
     /// Everything is recorded. Columns are counted from the end.

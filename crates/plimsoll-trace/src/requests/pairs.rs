@@ -114,7 +114,7 @@ pub(super) struct BlockEventPairer {
     lost_at: Option<Nanos>,
     /// How long requests take, about, nanoseconds.
     mean_ns: u64,
-    /// Ends that were given to nobody.
+    /// Ends that were given to no request, because they may be those of others.
     doubtful: u64,
     ended: u64,
     /// Events that began something.
@@ -346,7 +346,7 @@ impl BlockEventPairer {
         }
     }
 
-    /// Gives no end to a piece, nor to the others at its place: nobody knows whose the next is.
+    /// Gives no end to a piece, nor to the others at its place: the next end may be that of any of them.
     fn disown(&mut self, key: Key, piece: TraceRequestPiece) {
         let pieces = self.pieces.remove(&key);
         let others = pieces.into_iter().flat_map(|pieces| {
@@ -582,7 +582,7 @@ mod tests {
     fn lost_events_shift_no_end_to_another_request() {
         for lost in [Queued, Completed] {
             for is_told in [true, false] {
-                // Not two in a row at one place, and such, too.
+                // Single requests lose an event, or two in a row, but never two in a row at one place.
                 for every in [47, 50, 70] {
                     let is_lost =
                         |n: u64, what| what == lost && n > 100 && n % every < 1 + every % 2;

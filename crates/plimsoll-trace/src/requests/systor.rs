@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The traces of SYSTOR '17 (virtual desktops on an array) as SNIA publishes them.
 //!
-//! Six columns under a header: time of the request in seconds since 1970, response time in seconds,
-//! `R` or `W`, logical unit, offset in bytes, size in bytes. Source: the page of the traces at SNIA
-//! IOTTA. That rows stand in the order of time *plus* response in a sample says that the time is
-//! the start, and the order that of the ends. Some rows have no response time.
+//! Six columns under a header: time of the request in seconds since 1970, response time in seconds, `R` or
+//! `W`, logical unit, offset in bytes, size in bytes. Source: the page of the traces at SNIA IOTTA. In a
+//! sample the rows are sorted by time *plus* response: so the time is the start, and the order is that of the
+//! ends. Some rows have no response time.
 
 use plimsoll_core::units::Nanos;
 

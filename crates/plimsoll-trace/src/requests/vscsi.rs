@@ -30,7 +30,7 @@ const MICROS: u64 = 1_000;
 /// Codes of commands that are counted each.
 const CODES_MAX: usize = 256;
 
-/// Where things stand in a record.
+/// The layout of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct VscsiVersion {
     number: u8,

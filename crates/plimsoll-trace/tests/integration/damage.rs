@@ -66,7 +66,7 @@ fn is_same(found: [f64; 3], expect: [f64; 3]) -> bool {
     pairs.all(|(a, b)| (a - b).abs() < 1e-6 * b)
 }
 
-/// Whether something is said beside what is said of every table with such times.
+/// Whether there is a warning beside the one that every table with such times gets.
 fn is_told(told: &str) -> bool {
     told.split("; ")
         .any(|sentence| !sentence.is_empty() && !sentence.starts_with("its times are whole"))

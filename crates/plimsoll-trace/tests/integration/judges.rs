@@ -300,7 +300,7 @@ fn every_form_of_sadf_and_sar_tells_what_its_columns_do() {
     }
 }
 
-/// Of each report behind so many of each disk: what stands under these names of columns.
+/// The values in these columns, by disk, without the first `skipped` reports.
 fn under(text: &str, names: [&str; 2], skipped: u32) -> BTreeMap<String, Vec<[f64; 2]>> {
     let mut places = None;
     let mut reports = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Defaults of a user or a team, from a file: values of options, and the folder of results.
 //!
-//! They hold for commands that somebody types and that make their campaign of options: campaign files,
-//! published experiments and gates mean the same on every machine.
+//! They apply to commands whose campaign comes from options. They do not apply to campaign files, published
+//! experiments and gates, which mean the same on every machine.
 
 use plimsoll_console::context::variable;
 use plimsoll_console::failure::CliError;
@@ -50,7 +50,8 @@ struct OptionDefault {
 /// The file: that of `PLIMSOLL_CONFIG`, of the user, or of the machine.
 fn file() -> Option<PathBuf> {
     if let Some(path) = variable("PLIMSOLL_CONFIG") {
-        return Some(path);
+        // As people write that there is to be none.
+        return Some(path).filter(|path| *path != Path::new("/dev/null"));
     }
     // A relative directory counts as none, by the specification of XDG.
     let of_xdg = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
@@ -117,7 +118,7 @@ impl OptionDefaults {
         })
     }
 
-    /// A line that tells where values come from that nobody typed.
+    /// The line that reports the defaults in use and the file that they come from.
     pub(super) fn notice(&self) -> String {
         let told = self.values.iter().map(|value| {
             format!(

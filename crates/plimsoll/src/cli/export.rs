@@ -2,7 +2,7 @@
 //! `plimsoll export`: a workload in the language of another program.
 
 use plimsoll_classics::fio;
-use plimsoll_console::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_console::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_console::terminal;
 use plimsoll_core::model::{
     ModelChange, ModelExcerpt, ModelInterval, ReplayAddressSpace, WorkloadModel,
@@ -13,6 +13,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{ArrivalProcess, BlockIoPacing};
 use plimsoll_run::spec;
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -86,7 +87,7 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
     let asked = spec::workload(&args.workload)?;
     let no_factor = "export with the factor auto: only a run can find it; give a number";
     let factor = asked.scale.ok_or_else(|| CliError::usage(no_factor))?;
-    let change = change(args, factor);
+    let change = change(args, factor)?;
     let workload = match asked.workload {
         Workload::Model(model) => {
             Workload::Model(Box::new(changed(*model, &change, &args.format)?))
@@ -138,15 +139,28 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn change(args: &ExportArgs, factor: f64) -> ModelChange {
-    // A seed that everybody knows would hide nothing.
-    let drawn = || Seed(args.seed.unwrap_or_else(super::measure::drawn_seed));
-    ModelChange {
+fn change(args: &ExportArgs, factor: f64) -> Result<ModelChange, CliError> {
+    let anonymous = match (args.anonymise, args.seed) {
+        (false, _) => None,
+        (true, Some(seed)) => Some(Seed(seed)),
+        (true, None) => Some(secret_seed()?),
+    };
+    Ok(ModelChange {
         rate: args.scale * factor,
         stretch: args.stretch,
         phase: args.phase.clone(),
-        anonymous: args.anonymise.then(drawn),
-    }
+        anonymous,
+    })
+}
+
+/// A seed from the kernel. One from the clock has so few possible values that all of them could be tried, and
+/// the old places of zones found.
+fn secret_seed() -> Result<Seed, CliError> {
+    let mut bytes = [0; 8];
+    // Linux returns up to 256 bytes at once.
+    getrandom(&mut bytes, GetRandomFlags::empty())
+        .map_err(doing(CliExitCode::Failed, "draw a seed"))?;
+    Ok(Seed(u64::from_ne_bytes(bytes)))
 }
 
 /// The model after the change, its fidelity counted again.

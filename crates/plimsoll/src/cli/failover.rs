@@ -14,10 +14,10 @@ use plimsoll_core::written::WrittenSize;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-/// How often each fault is injected, where nobody says.
+/// Default number of injections per fault.
 const REPEAT: u32 = 10;
 
-/// Reads of a session a second, where nobody says.
+/// Default rate of a session, in reads per second.
 const RATE: f64 = 100.0;
 
 /// Inject faults under load; measure the outage and lost writes.

@@ -396,7 +396,7 @@ impl ModelArgs {
             .map_err(failed(CliExitCode::Usage))
     }
 
-    /// Refuses what is said of a model where none is made.
+    /// Refuses options of a model if no model is written.
     pub(super) fn refuse_without_model(&self) -> Result<(), CliError> {
         let given = [
             (self.name.is_some(), "--name"),

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 const CAMPAIGN: &str = "gate.toml";
 /// Where builds are made.
 const DIRECTORY: &str = "plimsoll-gate";
-/// No trial starts after, where nobody says.
+/// Default of --budget: no trial starts later.
 const BUDGET: Nanos = Nanos(20 * 60 * Nanos::SECOND.0);
 
 /// Check whether a candidate is slower than its reference.
@@ -39,10 +39,10 @@ const BUDGET: Nanos = Nanos(20 * 60 * Nanos::SECOND.0);
 /// regression is a proven worsening that is not proven to be smaller than --effect.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  plimsoll gate --against /mnt/old --candidate /mnt/new -w nas.toml --budget 20m
   plimsoll gate --against main
   plimsoll gate --against main --campaign bench/self-watch/gate.toml --effect 5% --junit junit.xml
   plimsoll gate --against ./prog-1.2 --candidate ./prog-1.3 --markdown comment.md
-  plimsoll gate --candidate /mnt/new --against /mnt/old -w nas.toml --budget 20m
 
 Exit codes: 0 no regression, 10 regression, 11 cannot tell, 12 a system lost or changed data; others: the
 gate itself is broken. docs/ci.md describes the campaign file, and jobs for build servers.")]
@@ -254,7 +254,7 @@ fn show(args: &GateArgs, build: &CampaignBuild) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Prints and writes the outcome; the exit code says it, too.
+/// Prints and writes the outcome; returns its exit code.
 fn concluded(
     args: &GateArgs,
     results: &RunFolderContents,

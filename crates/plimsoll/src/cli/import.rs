@@ -184,7 +184,7 @@ fn file_of(path: &Path) -> PathBuf {
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let own = |error: std::io::Error| error.to_string();
     let mut options = File::options();
-    // Without this a named pipe that nobody writes to would be waited for.
+    // Without this flag, opening a named pipe without a writer would block.
     let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = options
         .read(true)

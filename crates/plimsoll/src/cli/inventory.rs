@@ -13,10 +13,10 @@ use std::path::Path;
 /// Largest file that is read; a hundred machines take some ten kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Options of ssh besides the host. Host keys are always checked and must be known, whatever the
-/// user's configuration says; nobody is asked anything; a dead connection is noticed within a quarter
-/// of a minute; nothing is forwarded and no port opened: neither ports nor the keys in an agent, nor a
-/// display or a ticket, nor through a connection of the user's own that is shared.
+/// Options of ssh besides the host. ssh checks host keys always, and they must be known, regardless of the
+/// user's configuration. It never prompts. It notices a dead connection within a quarter of a minute. It
+/// opens no port and forwards nothing: no ports, no keys of an agent, no display, no ticket. It does not
+/// share a connection of the user.
 const SSH_OPTIONS: [&str; 14] = [
     "StrictHostKeyChecking=yes",
     "BatchMode=yes",

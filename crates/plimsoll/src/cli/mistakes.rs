@@ -42,6 +42,7 @@ pub(super) fn text(error: &clap::Error, words: &[String]) -> String {
         ErrorKind::InvalidSubcommand => unknown_command(error, command),
         ErrorKind::UnknownArgument => unknown_argument(error, command),
         ErrorKind::MissingRequiredArgument => missing_argument(error, command),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => wrong_value(error, command),
         _ => None,
     };
     let plain = || {
@@ -173,7 +174,7 @@ fn unknown_argument(error: &clap::Error, command: &MistakenCommand) -> Option<Ex
     });
     let hint = match (renamed, near) {
         (Some((_, _, new)), _) => format!("it is called {new} now"),
-        (None, Some(near)) => format!("did you mean --{near}?"),
+        (None, Some(near)) if others.is_empty() => format!("did you mean --{near}?"),
         _ if !others.is_empty() => format!(
             "{} {} {word}; {name} -h lists the options of this command",
             enumerated(&others),
@@ -202,5 +203,19 @@ fn missing_argument(error: &clap::Error, command: &MistakenCommand) -> Option<Ex
             if is_one { "is" } else { "are" }
         ),
         hint: command.example()?,
+    })
+}
+
+/// A value that an option does not take, or none: with what the option is for.
+fn wrong_value(error: &clap::Error, command: &MistakenCommand) -> Option<ExplainedMistake> {
+    let option = named(error, ContextKind::InvalidArg)?;
+    let long = option.split(' ').next()?.trim_start_matches('-');
+    let mut arguments = command.command.get_arguments();
+    let argument = arguments.find(|argument| argument.get_long() == Some(long))?;
+    let text = error.render().to_string();
+    let first = text.trim_start_matches("error: ").split("\n\n").next()?;
+    Some(ExplainedMistake {
+        error: first.to_owned(),
+        hint: format!("{option}: {}", argument.get_help()?),
     })
 }

@@ -303,7 +303,7 @@ fn carry_out(command: CliCommand) -> CliResult {
     }
 }
 
-/// The whole command line, of which help, manual pages and completions are made, too.
+/// The whole command line, from which help, manual pages and completions are also made.
 fn definition() -> clap::Command {
     let program = with_negatives(Cli::command());
     let commands = commands_by_task(&program);

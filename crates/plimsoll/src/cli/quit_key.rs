@@ -67,7 +67,7 @@ impl Drop for QuitKey {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has restored the terminal, too.
+            // The thread restores the terminal even if it panics, so its result does not matter.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll watchdog`: what the plan of a stack starts, and nobody else; not in the help.
+//! `plimsoll watchdog`: an internal command that only the plan of a stack starts; not in the help.
 
 use plimsoll_console::failure::CliResult;
 use plimsoll_console::terminal;

@@ -6,8 +6,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{TracedOp, trace_worker};
 
-/// Operations of one worker of the first group, at most so many of each phase, with the name of
-/// their phase.
+/// Operations of one worker of the first group, at most `count` per phase, and the names of the phases.
 struct Trace {
     phases: Vec<String>,
     ops: Vec<TracedOp>,

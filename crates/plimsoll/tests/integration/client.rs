@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server of the built program for one test, and a client that says exactly what it is told to.
+//! A server of the built program for one test, and a client that sends the headers and body that a test
+//! gives.
 
 use crate::support::{pause, signal};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -50,7 +50,7 @@ impl Lab {
         command.args(args).current_dir(self.folder.path());
         command
             .env("PLIMSOLL_STATE", self.path("state"))
-            // No defaults of whoever runs the tests.
+            // Defaults of the user who runs the tests must not apply.
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("NO_COLOR", "1");
         command.stdin(Stdio::null());

@@ -81,7 +81,8 @@ fn images() -> Result<Option<PathBuf>, String> {
     })
 }
 
-/// A place whose images are those that there are; none where nothing can be tested, which is said.
+/// A place with the existing images, or with new ones if `PLIMSOLL_TEST_VM` is 1. If no machine can be
+/// tested, prints why and returns `None`.
 fn lab() -> Option<Lab> {
     let skipped = |why: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED virtual machines: {why}");
@@ -208,7 +209,7 @@ fn told_from_outside(lab: &Lab) {
 fn faults(lab: &Lab) {
     let netem = "tc qdisc show dev eth0 | grep -c 'netem.*[1-9]' || true";
     let routes = "ip route show type blackhole | wc -l";
-    // Some blocks count as free that nobody can have: only a write tells.
+    // Some blocks count as free but are reserved: only a write shows that the disk is full.
     let full = "head -c 65536 /dev/zero 2>/dev/null >/data/tried && echo room || echo full; \
                 rm -f /data/tried";
     let ahead = format!(
@@ -270,7 +271,7 @@ fn power_cut(lab: &Lab) {
         "synced\nraw"
     );
     assert_eq!(lab.in_n1("ls /root"), "");
-    // A machine may ask for its own end, too.
+    // A machine may also cut its own power.
     let output = lab.ask(&["vm", "shell", "n1", "/lab/power off n1"]);
     assert!(!output.status.success());
     assert_eq!(lab.condition(), "off");

@@ -40,7 +40,7 @@ const SEEDS: u64 = 5;
 const APART: f64 = 0.1;
 /// A model whose mean is no further off than this is near, %.
 const NEARLY: f64 = 25.0;
-/// Pairs that are no further apart than this factor are harder to tell, and counted by themselves, too.
+/// Pairs within this factor of each other are harder to order, so they are also counted separately.
 const NEAR: f64 = 3.0;
 
 type DecisionStatistic = fn(&ResponseTimes) -> f64;

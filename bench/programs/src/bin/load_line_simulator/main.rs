@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Searches the load lines of simulated systems, and lets other programs search them, too.
+//! Searches the load lines of simulated systems, and serves these systems to the searches of other programs.
 //!
 //! `search FIRST COUNT SUSTAINED_S`: a row for each system and method. `serve SUSTAINED_S`: reads
 //! `system SEED`, `try MULTIPLE SECONDS` and `end METHOD LOW HIGH`, and answers each with a line.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workload files of somebody else, written anew for filebench, which is given no byte of theirs: what was
-//! understood of them is a load, and its files lie where we say.
+//! Untrusted workload files, written anew for filebench. filebench gets no byte of the original: the parsed
+//! load is written out again, and Plimsoll decides where its files lie.
 
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ impl WmlText<'_> {
         Ok(())
     }
 
-    /// A line with attributes; where files are is said by us.
+    /// A line with attributes. `path` is left out: Plimsoll decides where the files lie.
     fn line(&mut self, begin: &str, attributes: &WmlAttributes) -> Result<(), ClassicsError> {
         let attributes = attributes.resolved(self.variables)?;
         let mut words = Vec::new();

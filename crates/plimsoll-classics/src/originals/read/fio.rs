@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! fio's JSON, version 3.x. Warnings may stand before each document; several documents may follow
-//! each other. With `json+` the buckets of the completion times become our histogram, with plain
-//! `json` steps between the percentiles: fio counts from the submission, which is a service time.
-//! Only in a closed loop is it the response time, too: fio never knows when an operation was due.
+//! fio's JSON, version 3.x. Warnings may come before each document; several documents may follow each other.
+//! With `json+` the buckets of the completion times become our histogram, with plain `json` steps between the
+//! percentiles: fio counts from the submission, which is a service time. It equals the response time only in
+//! a closed loop, because fio never knows when an operation was due.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

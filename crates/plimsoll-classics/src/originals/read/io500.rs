@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
     Ok(readings)
 }
 
-/// A phase, as it is told.
+/// A phase as IO500 reports it.
 struct Io500Phase {
     rate: RateOnlyResult,
     seconds: f64,

@@ -248,7 +248,8 @@ impl Slots {
 pub(super) struct PackedSymbolReader {
     tables: Vec<Slots>,
     state: u64,
-    /// Where the next words stand in the bytes, and where they end: symbols, then plain bits.
+    /// Position of the next word of symbols in the bytes, and the end of these words. `plain` holds the
+    /// same for plain bits.
     words: (usize, usize),
     plain: (usize, usize),
     pending: (u64, u32),

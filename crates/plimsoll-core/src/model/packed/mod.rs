@@ -178,8 +178,8 @@ impl PackedRequests {
         self.linked > 0 && self.linked as f64 >= CLOSED_SHARE * self.requests as f64
     }
 
-    /// With what starts when each request has ended, in their order. Of what was said before nothing
-    /// stays; without the bytes nothing is said.
+    /// Attaches the dependencies: for each request, in order, the request that starts when it ends. They
+    /// replace earlier ones. Without the attached bytes, nothing changes.
     #[must_use]
     pub fn with_links(
         mut self,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pipe against a server that is played here, and misbehaves as it is told.
+//! The pipe against a simulated server that misbehaves by script.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

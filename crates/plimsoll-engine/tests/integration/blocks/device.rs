@@ -173,7 +173,7 @@ fn what_has_the_name_of_a_device_later_is_not_written_to() {
     let image = std::fs::read(other.image()).unwrap();
     assert!(image.iter().all(|byte| *byte == 0), "it was written to");
     lead(&meant.device);
-    // Led elsewhere between two openings of one run, too.
+    // The link may also change between two openings of one run.
     let mut prepared = prepare().unwrap();
     lead(&other.device);
     let error = prepared.run(&RunOptions::default(), &GO, &mut |_| {});

@@ -297,7 +297,7 @@ fn workers_share_one_simulated_disk() {
             (g.workers, g.depth, g.work) = (2, depth, BlockIoStopCondition::Time);
         })
     };
-    // Eight in flight on four servers: 40 000 a second, whoever asks.
+    // Eight in flight on four servers: 40 000 a second, whichever group submits them.
     let workload = blocks(vec![closed("a", 3), closed("b", 1)]);
     let (outcome, _) = run(&mut ready(OpenTarget::Sim(disk.into()), &workload), &second);
     assert!(outcome.stats.ops().abs_diff(40_000) <= 8);

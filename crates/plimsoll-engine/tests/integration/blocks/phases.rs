@@ -272,7 +272,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
         service: Nanos(10_000_000),
         ..SimQueueSpec::default()
     };
-    // 2.56 s each: the first is told of in the middle and at its end.
+    // A phase takes 2.56 s, so it reports three intervals: two while it runs, and one at its end.
     let pass = |name| phase(name, vec![group("data", |_| {})]);
     let workload = series(vec![pass("first"), pass("second"), pass("third")]);
     for (stop_at, expect) in [(0, 1), (1, 1), (2, 1), (3, 2)] {
@@ -326,7 +326,7 @@ fn phases_start_when_all_are_ready_and_the_wait_is_in_no_phase() {
     for phase in &outcome.phases {
         assert!(phase.wall < Nanos(150_000_000), "{:?}", phase.wall);
     }
-    // Who is told that it will not start keeps what it measured.
+    // A run that gets no start for its next phase keeps the phases that it measured.
     let mut prepared = ready(OpenTarget::Null, &series(phases()));
     let mut next = |number| (number == 0).then_some(Nanos(0));
     let outcome = prepared.run_in_step(&options, &GO, &mut |_| {}, &mut next);

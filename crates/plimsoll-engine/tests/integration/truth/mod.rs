@@ -306,7 +306,7 @@ fn the_generator_says_what_it_took() {
             };
             let outcome = prepared.run(&options, &stop, &mut |_| {}).unwrap();
             let generator = outcome.generator;
-            // Those that were meant for the warm-up and ended behind it cost time, too.
+            // Operations that were intended for the warm-up and ended after it also cost time.
             assert!(generator.ops >= outcome.stats.ops() && outcome.stats.ops() > 100);
             let own_ns = generator.outside_ns + generator.pacing_ns;
             if is_virtual {

@@ -131,7 +131,7 @@ impl TestPostgres {
             "UTF8",
             "--no-sync",
         ]);
-        // Not before it is needed: other tests look for a free one, too.
+        // The port stays taken until now, because other tests also look for a free one.
         drop(listener);
         server.up();
         Some(server)

@@ -91,7 +91,7 @@ impl<'a> CephCluster<'a> {
         self.nodes.iter().enumerate().map(osd)
     }
 
-    /// The settings file, which clients read, too.
+    /// The settings file of daemons and clients.
     pub(super) fn settings_file(&self) -> String {
         format!("{}/ceph.conf", self.dir)
     }
@@ -100,7 +100,7 @@ impl<'a> CephCluster<'a> {
         format!("{}/{name}.keyring", self.dir)
     }
 
-    /// An identifier in the form of a UUID. It need not be random: nobody else is in this network.
+    /// An identifier in the form of a UUID. It need not be random: the network holds no other cluster.
     fn uuid(&self, purpose: &str, number: usize) -> String {
         let seed = Seed(0).derive(&self.order.choice.parts.to_string(), 0);
         let mut rng = Rng::new(seed.derive(purpose, number as u64));

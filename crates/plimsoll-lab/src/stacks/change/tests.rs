@@ -125,8 +125,8 @@ fn an_interrupted_change_is_told_and_undone_with_the_stack() {
     let mut count = |_: StackChangeEvent<'_>| steps += 1;
     carry_out(&addition(), &mut host, &mut journal, &mut count).unwrap();
     assert_eq!(steps, 2);
-    // Killed before it was noted that it is over: the owner in the journal is this process, so
-    // nobody else may touch it.
+    // The journal does not record the end of the change yet. Its owner is this process, which lives, so no
+    // other process may undo the change.
     assert!(journal.record().at_work());
     journal.changed().unwrap();
     let record = journal.record();

@@ -64,7 +64,7 @@ impl<'a> GlusterCertificates<'a> {
         node::add_dir(plan, &self.around);
         let write = PlanAction::WriteFile {
             path: self.settings(),
-            // Empty on purpose: the usual settings would let whoever is signed sign others.
+            // Minimal on purpose: with the default settings a signed certificate could sign others.
             text: "[req]\ndistinguished_name = name\n[name]\n".into(),
             secret: None,
         };

@@ -117,8 +117,8 @@ impl<'a> GlusterCluster<'a> {
         write("glusterd.vol", settings, "write the daemon configuration");
         let why = "write how peers are looked at";
         write("connected", CONNECTED.into(), why);
-        // It listens first, and then starts a dozen programs, one after another, to set up a replication
-        // that nobody asked for; until they are done it answers nobody.
+        // The daemon listens first and then runs a dozen programs, one after another, to set up a replication
+        // that the stack does not use. It answers no request until they have ended.
         let words = ["--quiet", "Final graph", &format!("{dir}/log/glusterd.log")];
         let is_up = PlanCommand::new("grep", words).within_s(START_LIMIT_S);
         let start = self.start(server, PlanReadinessCheck::Succeeds(is_up));
@@ -185,8 +185,8 @@ impl<'a> GlusterCluster<'a> {
         let mut view = DaemonSandbox::new();
         view.bind(&dir, &dir);
         view.bind(&format!("{dir}/state"), "/var/lib/glusterd");
-        // Empty at every start, as after a reboot: of a brick whose process number stands here, and
-        // whose dead process nobody has collected yet, the daemon thinks that it runs.
+        // Empty at every start, as after a reboot: the daemon takes a brick for running if its process number
+        // is here and its dead process is not reaped yet.
         view.empty("/var/run/gluster");
         view.bind(&format!("{dir}/log"), "/var/log/glusterfs");
         if let Some(certificates) = &self.certificates {
@@ -235,8 +235,8 @@ impl<'a> GlusterCluster<'a> {
         PlanCommand::new("grep", ["--quiet", "connected = 1", &state]).within_s(START_LIMIT_S)
     }
 
-    /// A command to the first server. It ends: every command is bounded in time, which this
-    /// program needs, because it waits for minutes when nobody answers.
+    /// A command to the first server. Every command has a time limit; this program needs one, since it waits
+    /// for minutes if no server answers.
     pub(super) fn cli(&self, words: &[&str]) -> PlanCommand {
         self.cli_on(self.nodes[0], words)
     }

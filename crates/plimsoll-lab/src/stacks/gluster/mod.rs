@@ -479,7 +479,8 @@ fn proofs(
         .iter()
         .all(|node| node.reach.is_this_machine());
     for node in &cluster.nodes {
-        // A file of a distributed volume lies on one brick: on several disks nobody knows which.
+        // A file of a distributed volume lies on one brick: with several disks it is unknown which of them
+        // must flush.
         if !is_distributed || is_one_disk {
             proofs.push(StackSelfTest::Flushes {
                 node: node.name.clone(),

@@ -228,7 +228,7 @@ impl<'a> LustreServers<'a> {
     }
 }
 
-/// Options of mkfs.lustre for the first target: it holds the configuration of all, too.
+/// Options of mkfs.lustre for the first target, which also holds the configuration of all targets.
 fn metadata() -> Vec<String> {
     ["--mgs", "--mdt", "--index=0"].map(Into::into).to_vec()
 }

@@ -9,7 +9,7 @@ use plimsoll_core::plan::{
 use crate::stacks::StackRequirements;
 use plimsoll_machine::host::watchdog;
 
-/// Sectors of a loop device when nobody says.
+/// Default sector size of a loop device.
 pub(crate) const SECTOR_BYTES: u32 = 512;
 
 /// Requirements of such a chain.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NBD to a node: nbdkit serves, with delays or errors where they are set.
 //!
-//! Where both ends are processes of this machine in one network they meet at a Unix socket in the
-//! stack's directory, which nobody else may enter. Over TCP, where every user of the machine could
-//! connect, both show that they know a key that was made for the stack (TLS with a shared key).
+//! If both ends are processes of this machine in one network, they use a Unix socket in the stack's
+//! directory, which no other user may enter. Over TCP every user of the machine could connect, so each end
+//! proves that it knows a key made for the stack (TLS with a shared key), unless the setting `tls` is off.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
 use plimsoll_core::settings::{
@@ -243,8 +243,8 @@ impl NbdExportOptions {
     /// Adds the server.
     pub(super) fn add_server(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         // In the foreground and never as a daemon: it is found by its mark.
-        // nbdkit asks the kernel to be ended with whoever started it, and we end at once: so it is
-        // started by a program that waits for it, with no limit on the time.
+        // nbdkit asks the kernel to be ended with its parent, and plimsoll ends at once. So `timeout` is the
+        // parent: it waits for nbdkit, with no time limit.
         let mut args: Vec<PlanCommandArg> = ["0", "nbdkit", "--foreground"]
             .map(PlanCommandArg::from)
             .into();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plans of md as text, and their changes on a machine that is said to have it.
+//! The plans of md as text, and their changes on a fake machine with md.
 
 use crate::fake::FakeHost;
 use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, manage, snapshot, up};

@@ -284,8 +284,8 @@ impl<'a> SanCluster<'a> {
                 Some(PlanAction::Stop { mark }),
             );
         }
-        // Undone, whichever node is asked first ends everything at once, so that nothing moves from one
-        // to the next, and nobody is fenced for going.
+        // On undo, the first node stops all resources of the cluster at once and switches fencing off, so
+        // that no resource moves to the next node and no node is fenced because it leaves.
         for node in all {
             let is_whole = PlanAction::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
             let stop = self.undoing(node, "stop-all", MOVE_LIMIT_S);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plan of `san` as text, what the cluster is told, what its scripts refuse.
+//! The plan of `san` as text, the configuration of its cluster, and the cases that its scripts refuse.
 
 use plimsoll_core::plan::{NodeTransport, PlanAction, PlanNode, PlanStep, StackSelfTest};
 use std::io::Write as _;
@@ -220,7 +220,8 @@ fn agent(words: &[&str], parameters: &[(&str, &str)]) -> Output {
 )]
 fn power_is_cut_by_whose_cable_is_there() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stacks/san/node/fence");
-    // The loopback interface always has a carrier; an address of nobody says nothing.
+    // The loopback interface always has a carrier, and an address of no interface is ignored: the command
+    // runs.
     for addresses in [
         "--addresses=127.0.0.1",
         "--addresses=192.0.2.1",
@@ -405,7 +406,7 @@ fn an_array_begins_without_a_leg_only_where_that_is_known_to_be_safe() {
     let all = "there=' n2 n3 ' state='in_ccm=\"true\" crmd=\"online\"'";
     assert_eq!(begins("1", all), "began");
     assert_eq!(begins("5", all), "began");
-    // Of an array of parity one may lack, and a stale one lacks, too.
+    // An array with parity may lack one leg, and a stale leg counts as missing.
     assert_eq!(begins("5", ": >$run/met"), "refused");
     let rebuilt = "there=' n2 ' state='<node id=\"3\" uname=\"n3\">\n<nvpair name=\"leg-stale\" value=\"1\"'; : >$run/met";
     assert_eq!(begins("5", rebuilt), "began");

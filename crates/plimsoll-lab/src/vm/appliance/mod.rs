@@ -82,7 +82,7 @@ impl VmApplianceSpec {
     /// Checks all that can be known before anything is made.
     ///
     /// # Errors
-    /// When a value is out of range, or nobody could log in.
+    /// When the size is out of range, a key is not a public key of ssh, or there is no key.
     pub fn check(&self) -> Result<(), VmError> {
         if !DATA_BYTES.contains(&self.data_bytes) {
             let size = |bytes: &u64| units::size(*bytes as f64);

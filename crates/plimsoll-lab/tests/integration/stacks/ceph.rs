@@ -54,7 +54,8 @@ fn check(stack: &str) {
     assert_eq!(proved.len(), up.made.proofs.len());
     let is_bad = |one: &&SelfTestResult| match &one.outcome {
         SelfTestStatus::Passed(_) => false,
-        // All disks are one disk here: neither siblings nor other tests are told apart.
+        // All nodes share one disk here: the self-test cannot tell their flushes from each other or from
+        // other tests.
         SelfTestStatus::Unseen(why) => !is_of_shared_disk(why),
         SelfTestStatus::Failed(_) => true,
     };

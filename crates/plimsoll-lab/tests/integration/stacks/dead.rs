@@ -58,7 +58,8 @@ fn attached_files(id: &str) -> Vec<String> {
     files.collect()
 }
 
-/// A program that ends by itself unmounts what it serves, whoever uses it: no path leads to the file then.
+/// A program that ends by itself unmounts its file system, even while it is in use: then no path leads to the
+/// file.
 #[test]
 fn a_loop_device_is_found_although_its_file_is_mounted_nowhere_any_more() {
     if !is_possible("unmounted disk") {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Disks over the network as they are: slow by as much as they are told, secret, failing in time,
-//! several that stand in for each other.
+//! Real disks over the network: as slow as configured, secret, failing in time, redundant.
 
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
 use plimsoll_core::plan::PlanAction;
@@ -23,7 +22,7 @@ struct Raised {
     up: StackInstance,
 }
 
-/// Brings a stack up, unless something is missing here: then that is said.
+/// Brings a stack up. If a requirement is missing here, prints it and returns `None`.
 fn raise(test: &str, stack: &str, first_port: u16) -> Option<Raised> {
     let choice = StackConfig::parse(stack).unwrap();
     if missing(test, &choice) {
@@ -273,7 +272,7 @@ fn client_ends_at_once(raised: &Raised, with_secret: bool) -> (String, bool) {
     (fs::read_to_string(log).unwrap(), ended)
 }
 
-/// Writes a file that is told apart from others by its name.
+/// Writes a file whose lines are its name.
 fn write_file(dir: &Path, name: &str) {
     let mut file = File::create(dir.join(name)).unwrap();
     let line = format!("{name}\n");
@@ -345,7 +344,7 @@ fn a_stack_without_a_node_is_degraded_and_can_be_used_all_the_same() {
     assert!(status().degraded.is_empty(), "{:?}", status());
     raised.change(StackChange::Degrade);
     let mark = |name: &str| format!("plimsoll-{}-{name}", raised.up.id);
-    // It ends sooner or later, when somebody asks the disk that is gone.
+    // nbdfuse ends by itself once a request reaches the lost disk; the test does not wait for that.
     let end = PlanAction::Kill {
         mark: mark("nbdfuse1"),
     };

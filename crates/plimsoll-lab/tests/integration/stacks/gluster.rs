@@ -108,7 +108,8 @@ impl Raised {
         )]
         fs::remove_dir_all(&dir).unwrap();
         for one in &proved {
-            // All disks are one disk here: neither siblings nor other tests are told apart.
+            // All nodes share one disk here: the self-test cannot tell their flushes from each other or from
+            // other tests.
             let is_seen = match &one.outcome {
                 SelfTestStatus::Unseen(why) => is_of_shared_disk(why),
                 _ => true,

@@ -365,7 +365,7 @@ fn a_stack_whose_target_died_is_razed() {
     check_nothing_left(place.path());
 }
 
-/// Kills whoever raises and then razes at random moments, so also in the middle of undoing.
+/// Kills a process that brings a stack up and down at random moments, so also in the middle of undoing.
 #[test]
 #[ignore = "takes two minutes; the moments differ each time"]
 fn killed_at_random_moments_leaves_nothing() {

@@ -27,7 +27,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     fs::write(up.mount_dir().join("file"), "x").unwrap();
     let mounts = traces(place.path()).into_iter();
     assert!(mounts.filter(|trace| trace.starts_with("mount")).count() > 0);
-    // Undone by hand, as if somebody had been faster, and twice.
+    // Every undo action runs a second time after `down`, as if another process had been faster.
     let record = stacks::manage::record(&up.name, &state).unwrap();
     assert!(
         stacks::down(&up.name, &state, &mut host())

@@ -162,7 +162,7 @@ impl AttackResult {
     }
 }
 
-/// Runs the attack with these arguments, behind the words that make somebody else of it.
+/// Runs the attack with these arguments; the words `who` before it change its user.
 fn attack(who: &[&str], arguments: &[&str], input: &str) -> Vec<u8> {
     let mut child = Command::new("env")
         .args(who)

@@ -99,7 +99,7 @@ impl<S: AgentStream> AgentChannel<S> {
     /// Sends a message.
     ///
     /// # Errors
-    /// When the stream has ended, takes nothing for so long, or the message is too long.
+    /// When the stream has ended, the whole message is not sent within the limit, or it is too long.
     pub fn send(&mut self, message: &[u8], limit: Duration) -> Result<(), AgentChannelError> {
         let bytes = framed(message).map_err(AgentChannelError::Foreign)?;
         self.send_bytes(&bytes, limit)
@@ -244,7 +244,7 @@ mod tests {
             channel.receive(long, Some(&stop)),
             Err(AgentChannelError::Stopped)
         ));
-        // More than a pipe holds, and nobody reads.
+        // More than a pipe holds, and the other end does not read.
         let sent = channel.send(&vec![0; 1 << 20], Duration::from_millis(50));
         assert!(matches!(sent, Err(AgentChannelError::TimedOut(_))));
         drop(other);

@@ -125,7 +125,7 @@ impl AgentHost {
         let has_some = waiting.len() < links.len();
         let limit = if has_some { Duration::ZERO } else { limit };
         let mut polled: Vec<_> = waiting.iter().map(|(_, on)| on.clone()).collect();
-        // A signal is a reason to look around, too.
+        // A signal also ends the wait: the caller looks around and waits again.
         let _ = poll(&mut polled, Timespec::try_from(limit).ok().as_ref());
         for ((n, _), on) in waiting.iter().zip(&polled) {
             ready[*n] = !on.revents().is_empty();
@@ -262,8 +262,8 @@ impl Drop for AgentLink {
     }
 }
 
-/// Questions that cannot fail in the trait get "no" when the connection is lost; whoever needs to
-/// distinguish the two looks with [`AgentHost::check`] first, as [`super::super::HostPool`] does.
+/// Questions that cannot fail in the trait get "no" when the connection is lost. A caller that needs to
+/// distinguish the two calls [`AgentHost::check`] first, as [`super::super::HostPool`] does.
 impl Host for AgentHost {
     fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         let request = AgentRequest::CarryOut {

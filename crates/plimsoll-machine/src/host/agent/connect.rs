@@ -327,12 +327,12 @@ fn check_dir(dir: &str) -> Result<(), HostError> {
     )))
 }
 
-/// The first line: what machine is it, and has it got this build? Only a copy of our own user
-/// counts, in a place that nobody else can change from there up to the root (as
-/// [`crate::host::check_way`] has it), and none that a power cut emptied: to a shell an empty
-/// program is one that does nothing well. What is carried out later lies where it was looked at,
-/// links resolved. `gone` removes what was made for a copy that cannot be used; what others have
-/// there stays.
+/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts. No user
+/// but this one and root may change its place or the way to it from the root directory (as
+/// [`crate::host::check_way`] has it). An emptied copy, which a power cut can leave, does not count: a shell
+/// runs an empty program without an error. The paths that later lines use are the ones that were checked,
+/// with links resolved. `gone` removes what was made for a copy that cannot be used; what others have there
+/// stays.
 fn look_line(dir: &str, build: &str) -> String {
     let dir = dir.trim_end_matches('/');
     let alone = r#"alone() { Q=$1; E=$2; while :; do S=$(stat -c '%u %a %g' "$Q") || return 1; set -- $S; case $1 in 0|"$I") ;; *) return 1;; esac; case "$E$2" in no[1357]???) ;; *[2367]) return 1;; *[2367]?) [ "$3" = "$G" ] || return 1;; esac; [ "$Q" != / ] || return 0; E=no; Q=${Q%/*}; Q=${Q:-/}; done; }"#;

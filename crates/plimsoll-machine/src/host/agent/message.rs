@@ -18,7 +18,7 @@ use crate::host::{DeviceFlushCount, HostProcessUsage, StrangerReport};
 /// versions find out that they are two.
 pub(crate) const PROTOCOL: u32 = 5;
 
-/// A text that is shown to nobody.
+/// A secret: debug output does not show its text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSecret(pub(crate) String);
 
@@ -252,7 +252,7 @@ mod tests {
         assert!(second.stats.0[&OpKind::Read].service.buckets().count() > 1_800);
         let answer = AgentResponse::Told(Box::new(AgentEvent::Second(second)));
         let message = written(&answer);
-        // A hundred phases of that fit, too.
+        // A hundred such phases also fit into one message.
         assert!(
             message.len() * 100 < super::super::MESSAGE_MAX,
             "{}",

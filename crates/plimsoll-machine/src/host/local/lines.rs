@@ -102,10 +102,10 @@ impl LocalHost {
         };
         // Also after an orderly end: what it left behind is not to go on.
         processes::kill(job.mark, &*self.clock)?;
-        // Who ended the others may have collected it, too.
+        // `kill` above may have collected it already.
         let _ = child.wait();
-        // Lines that were written before the end, and not read yet. A stranger that has the pipe, too, is not
-        // waited for.
+        // Lines that were written before the end, and not read yet. A foreign process may also hold the pipe
+        // open, and is not waited for.
         if let Some(mut output) = output {
             rustix::io::ioctl_fionbio(&output, true).map_err(|errno| failed(errno.into()))?;
             let mut rest = Vec::new();

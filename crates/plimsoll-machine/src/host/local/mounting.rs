@@ -116,7 +116,7 @@ impl LocalHost {
         Ok(())
     }
 
-    /// Lets go what waits for a server of ours that answers nobody, if that is what is mounted here.
+    /// Ends the requests that wait for a server of ours that does not answer, if its mount is here.
     fn release(&self, id: &str, path: &Path) -> Result<FuseRelease, HostError> {
         let mounts = mounts::mounts().map_err(HostError::io("read the mounts for", path))?;
         let mount = mounts.iter().rfind(|mount| mount.point == path);

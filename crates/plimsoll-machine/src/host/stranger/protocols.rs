@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tries to log in to storage servers without a secret. Each answers with what is
-//! gained, or with nothing where it refuses; an error of the connection is a refusal, too.
+//! Tries to log in to storage servers without a secret. Each function gives the access gained, or nothing
+//! where the server refuses; an error of the connection also counts as a refusal.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -138,8 +138,8 @@ fn text_request(text: &[u8]) -> Vec<u8> {
     request
 }
 
-/// Asks a daemon of GlusterFS for the description of a volume, and to be a client of a brick: two
-/// procedures of its handshake, both answered to everybody where nobody is kept out.
+/// Asks a daemon of GlusterFS for the description of a volume, and to be a client of a brick: two procedures
+/// of its handshake, which a daemon without access control answers to every client.
 pub(super) fn gluster(at: SocketAddr) -> Gained {
     const BE_CLIENT: u32 = 1;
     const DESCRIBE: u32 = 2;

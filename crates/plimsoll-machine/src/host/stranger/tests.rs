@@ -30,7 +30,7 @@ fn a_directory_that_others_may_enter_is_found_and_a_closed_one_is_not() {
         assert_eq!(!report.gained.is_empty(), is_open, "{mode:o}: {report:?}");
         assert!(report.places >= 1);
     }
-    // Only the thread that looked was somebody else.
+    // Only the thread that looked had another user.
     assert_eq!(geteuid(), rustix::process::getuid());
 }
 

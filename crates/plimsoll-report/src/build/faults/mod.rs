@@ -22,7 +22,7 @@ use crate::model::{
 };
 use crate::words::{count, percent_whole};
 
-/// Confidence of what is said of faults that were not tried.
+/// Confidence of the bounds on faults that were not tried.
 const CONFIDENCE: f64 = 0.95;
 
 /// One kind of fault of one system, beside one workload; those of the A/A control are of the same system.

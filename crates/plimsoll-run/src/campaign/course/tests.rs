@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A control that scatters is told while the run goes on, and once.
+//! Interim warnings, of which a scattering workload gets one, and the lengths of a pilot's trials.
 
 use super::*;
 use plimsoll_core::comparison::VerdictPolicy;

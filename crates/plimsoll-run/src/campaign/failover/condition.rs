@@ -194,7 +194,7 @@ impl Drop for MissedWrites {
     }
 }
 
-/// Where they go; nothing where nobody is rebuilt.
+/// The file for missed writes; `None` unless the condition is a rebuild and the target a directory.
 fn missed_writes(target: &NodeTarget, condition: &StackCondition) -> Option<MissedWrites> {
     let NodeTarget::Directory { path, .. } = target else {
         return None;

@@ -300,7 +300,7 @@ impl ScpCopier {
 
 impl Drop for ScpCopier {
     fn drop(&mut self) {
-        // The keys let nobody in anywhere else; what cannot be removed is below our own name.
+        // The keys open no other server, and the folder has our own name: files that stay do no harm.
         let _ = self.folder.remove();
     }
 }

@@ -68,7 +68,7 @@ impl FillFile {
         })
     }
 
-    /// Allocates until so much of the file system is used, or nothing more goes in.
+    /// Allocates until `share` of the file system is used, or no more space can be allocated.
     fn grow_to(mut self, share: f64, data_bytes: u64) -> io::Result<FillFile> {
         for _ in 0..CORRECTIONS {
             // Before that some file systems have not counted what was allocated.

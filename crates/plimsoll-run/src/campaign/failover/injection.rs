@@ -188,7 +188,8 @@ impl FailoverContext {
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
         let under_load = users.are_at_work;
         lasted?;
-        // A file system that is read-only since the fault ends them: that is a result, too.
+        // A file system that the fault made read-only ends the sessions with an error. The result
+        // of the fault is returned with this error.
         let worked = users.ended;
         if under_load {
             self.wait_for(&users.sessions, self.patience, stop);
@@ -418,7 +419,8 @@ impl FailoverContext {
         }
     }
 
-    /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
+    /// Waits while a fault lasts: for its configured time, then until the sessions work again or the recovery
+    /// timeout ends. A fault in cycles, or one that the stack need not survive, ends after its time.
     fn let_last(
         &mut self,
         planned: &FailoverFault,
@@ -427,7 +429,7 @@ impl FailoverContext {
     ) -> Result<(), CliError> {
         let Some(cycle) = planned.fault_plan.cycle else {
             self.pause(self.lasting, stop);
-            // Nobody promises that a stack goes on without two.
+            // No stack promises to work without two servers.
             let is_one = planned.fault != FaultKind::Double;
             if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
                 self.wait_for(sessions, self.patience, stop);

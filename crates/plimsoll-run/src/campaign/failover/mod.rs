@@ -54,7 +54,7 @@ struct FailoverFault {
 struct FailoverContext {
     /// The stack.
     name: String,
-    /// By this nobody else uses it.
+    /// The lock that keeps other processes from using the stack.
     held: File,
     state: StateDir,
     /// How long a fault lasts at least.
@@ -79,7 +79,7 @@ fn counts(check: &LedgerCheck) -> bool {
     !check.data.interrupted || check.data.bad.total() > 0
 }
 
-/// The victim that is whoever serves at the moment.
+/// Word for the victim that is in service at the moment of the fault.
 const ACTIVE: &str = "active";
 
 impl FailoverContext {
@@ -147,8 +147,8 @@ impl FailoverContext {
 }
 
 impl FailoverContext {
-    /// The stack that an arm is. From now on nobody else uses it: who measures it would measure the
-    /// faults, and two who inject into it would recover each other's.
+    /// The stack of an arm. From now on no other process uses it: another run on the stack would measure
+    /// the faults, and two runs that inject faults would recover each other's.
     fn of(
         arm: &str,
         arms: &ArmSet,

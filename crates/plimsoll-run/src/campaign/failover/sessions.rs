@@ -21,10 +21,10 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Longer than any fault is looked at: the sessions are ended by the flag.
 const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
 
-/// The sessions go on when they did so much of what they should in the last time looked at.
+/// The sessions work again when each completes this share of its intended operations in [`LOOKED_AT`].
 const GOING: f64 = 0.5;
 
-/// That time.
+/// Time between two measurements of the progress of the sessions.
 const LOOKED_AT: Nanos = Nanos::SECOND;
 
 /// How all is read back. The stack is up and its directory mounted then.

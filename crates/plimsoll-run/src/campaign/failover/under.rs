@@ -73,7 +73,7 @@ fn injected_until() -> Nanos {
     Nanos::from_secs_f64((CALM + DRAWN).as_secs_f64())
 }
 
-/// How long a load is played under a fault where nobody says.
+/// Default length of a load under a fault.
 pub(in crate::campaign) fn length_under(injection: &FaultInjection) -> Nanos {
     injected_until() + injection.length + AFTERWARDS
 }
@@ -465,7 +465,7 @@ pub(in crate::campaign) fn under_fault<T>(
     }
     let all = context.plan_all(injection.fault, injection.victim.as_deref())?;
     let next = planned(&mut context, &all, (trial, injection.victim.as_deref()))?;
-    // Arms of one block share the moment, too.
+    // All arms of a block have the fault at the same moment.
     let mut rng = Rng::new(seed.derive("moments", trial.block.into()));
     let calm = CALM + DRAWN.mul_f64(rng.unit());
     let ceiling = bench.ceilings.get(&ceiling_key(arms, &trial.arm, entry));

@@ -93,7 +93,7 @@ mod tests {
         seconds.add(0, &second(0, 1));
         seconds.add(0, &second(1, 2));
         seconds.add(1, &second(0, 10));
-        // The second node is lost: what it reported of this second counts, and nobody waits for it.
+        // The second node is lost: its report of this second counts, and later seconds do not wait for it.
         seconds.add(1, &second(1, 20));
         seconds.end(1);
         seconds.add(0, &second(2, 4));

@@ -2,9 +2,9 @@
 //! The nodes that load comes from: all prepare, all start at one instant, and their reports become one
 //! result. Without others, this machine is the only one; it is asked in the same way.
 //!
-//! One thread listens to all nodes, whoever has something to report: the others cost nothing. A node
-//! that is lost is kept out of what follows; the others play to the end. A small share of them may be lost:
-//! then the trial is what the others offered, and says so.
+//! One thread listens to all nodes and reads only from those with a report: the others cost nothing. A lost
+//! node takes no further part; the others play to the end. A small share of the nodes may be lost: the trial
+//! then measures the load of the others, and its result says so.
 
 mod intervals;
 mod recording;
@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// to any node that was heard of within that time.
 const LEAD: Nanos = Nanos(300_000_000);
 
-/// The same for each node that has to be told: the last one must hear of it in time, too.
+/// Additional lead for each node, so that the last one also gets the start in time.
 const LEAD_EACH: Nanos = Nanos(2_000_000);
 
 fn lead(nodes: usize) -> Nanos {
@@ -365,7 +365,7 @@ impl TrialSessions<'_> {
                 if let Some(AgentEvent::Second(interval)) = node.listen() {
                     seconds.add(n, &interval);
                 }
-                // Nobody waits for one that was lost or is done.
+                // Intervals do not wait for a node that was lost or is done.
                 if !node.is_playing() {
                     seconds.end(n);
                 }

@@ -17,8 +17,8 @@ const HEARD_MAX: usize = 64;
 pub(super) type NodeCaptureResult = Result<CaptureStats, CliError>;
 
 impl ClientLoadGenerators {
-    /// Lets all of them record until their time is over, or `stop` is set. `hear` is told which
-    /// node told what; its failure ends all recordings.
+    /// Lets all nodes record until their time is over, or `stop` is set. `hear` gets the number of a node
+    /// and its event; its failure ends all recordings.
     pub fn record(
         &self,
         task: &CaptureTask,

@@ -24,7 +24,7 @@ const LISTEN_ANY: Duration = Duration::from_millis(50);
 /// the load.
 const LISTEN_HERE: Duration = Duration::from_millis(100);
 
-/// A node that is at work says so every five seconds; one that has not for so long is lost.
+/// A node at work reports every five seconds; one that is silent for this long is lost.
 const SILENT_MAX: Nanos = Nanos(30 * Nanos::SECOND.0);
 
 /// How long a node may take to stop what it does: a system call that hangs is waited for.

@@ -22,8 +22,8 @@ impl LoadLineSearch {
         interval
     }
 
-    /// With what was played and not judged yet. What nobody expected and no second look confirmed may be
-    /// true or not, so the interval holds both.
+    /// The interval with trials that were played and not judged yet. An unexpected result that no repeat
+    /// has confirmed may be true or not, so the interval holds both.
     fn supported_by_all(&self) -> LoadLineInterval {
         let mut short = self.edges().clone();
         if let Some(doubted) = &self.doubted {

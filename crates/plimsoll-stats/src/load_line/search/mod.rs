@@ -80,9 +80,9 @@ pub struct LoadLineSearch {
     exhausting: Option<f64>,
     exhaust_next: bool,
     exhaust_tries: u32,
-    /// A short trial that nobody expected, until it is repeated.
+    /// A short trial with an unexpected result, until it is repeated.
     doubted: Option<DoubtedTrial>,
-    /// The same of a stay.
+    /// The same for a hold period.
     doubted_stay: Option<DoubtedTrial>,
     refined: usize,
     /// Trials that were to find about where the edge is.

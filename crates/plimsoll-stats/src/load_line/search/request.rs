@@ -186,8 +186,8 @@ impl LoadLineSearch {
         SPARE * (1.0 - self.options.confidence) / 2.0
     }
 
-    /// Whether short trials have taken so long that it is time to see whether they are right, or would be
-    /// no shorter than stays.
+    /// Whether it is time for hold periods: short trials have used their share of the time and are still
+    /// unconfirmed, or the next doubling would make them longer than a hold period.
     fn is_late_for_stays(&self) -> bool {
         let sustained = self.options.sustained_s;
         let short_max = (SHORT_MAX * sustained).min(SHORT_OF_BUDGET * self.options.budget_s);

@@ -23,7 +23,7 @@ fn told(seed: u64, planted: Option<ExplanationCause>) -> ArmExplanations {
     explain(&SimulatedRun::new(seed, planted).run()).swap_remove(0)
 }
 
-/// The planted cause is told first for all seeds but one at most.
+/// The planted cause is reported first for all seeds but one at most.
 fn is_named(cause: ExplanationCause) {
     let missed: Vec<(u64, ArmExplanations)> = (0..SEEDS)
         .map(|seed| (seed, told(seed, Some(cause))))

@@ -128,7 +128,7 @@ fn what_is_no_counter_or_damaged_is_told() {
         "[".repeat(100_000)
     );
     assert!(error(&deep).contains("broken or cut off"));
-    // Samples before the damage are kept, and its place is told.
+    // Samples before the damage are kept, and the warning gives its place.
     let behind = format!("{good}\n{}", &good[..60]);
     let file = open(&behind);
     let damage = file.damage().unwrap();

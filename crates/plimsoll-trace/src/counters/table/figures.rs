@@ -37,7 +37,7 @@ pub(super) struct TableFigure {
 }
 
 impl TableFigure {
-    /// The figure that somebody says a column is.
+    /// The figure that a column holds by its declaration.
     ///
     /// # Errors
     /// When there is no such figure: why.
@@ -116,7 +116,7 @@ pub(super) struct RowTime {
     /// Where its interval begins, if that is known.
     pub(super) from_unix_ns: Option<u64>,
     pub(super) at_unix_ns: u64,
-    /// Whether the beginning is told, and not only that of the row before.
+    /// Whether the recording states the length of the interval; else the row before it is its beginning.
     pub(super) is_exact: bool,
 }
 

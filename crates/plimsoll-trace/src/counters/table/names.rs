@@ -141,7 +141,7 @@ enum Way {
 struct FigureWords {
     device: Option<String>,
     way: Option<Way>,
-    /// `reads`, where `read` could be of bytes, too.
+    /// `reads` counts operations, where `read` could also be of bytes.
     is_plural: bool,
     unit: Option<MappingUnit>,
     is_kilo_open: bool,

@@ -139,7 +139,7 @@ fn counters_rates_means_and_samples_of_a_row_become_what_they_are() {
         (WriteTime, 0.025),
     ];
     assert_eq!(sums(&text, "f"), expect);
-    // A counter that starts again is told by the same rule as all others.
+    // A counter that starts again follows the same rule as in all other formats.
     let text = table(
         "reads_total,read_bytes_total",
         &["9,90", "12,120", "1,10", "4,40"],

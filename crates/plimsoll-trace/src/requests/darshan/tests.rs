@@ -60,7 +60,7 @@ pub(in super::super) struct MadeLog {
     pub(in super::super) posix: u32,
     pub(in super::super) mpi: u32,
     pub(in super::super) is_partial: bool,
-    /// Files without a name that nobody used.
+    /// Number of files without a name and without use.
     pub(in super::super) unused: u64,
 }
 

@@ -315,7 +315,7 @@ fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> Record
     }
 }
 
-/// Why a row is no request: the column, and what stands in it.
+/// Why a row is no request: the column that is wrong, and the value that it should have.
 type Wrong = (usize, &'static str);
 
 impl ParquetRowStats {

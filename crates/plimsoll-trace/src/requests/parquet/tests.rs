@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables as this program, other programs and nobody in his right mind writes them.
+//! Tables as this program writes them, as other programs do, and as no sane program would.
 
 use super::super::spool::TraceSpool;
 use super::*;
@@ -154,7 +154,7 @@ fn units_and_widths_of_other_programs_are_theirs() {
         assert_eq!(reader.about().carries.resolution, Nanos(1_000));
         assert_eq!(reader.about().carries.service, RecordingDetail::Absent);
     }
-    // Nanoseconds since 1970 that nobody calls so, unsorted, and such from an origin.
+    // Nanoseconds since 1970 in a column without that type, unsorted; then nanoseconds since an origin.
     let ns = i64::try_from(AT_NS).unwrap();
     let file = two(("", [ns + 7_000, ns]), ["read", "read"], ("", [1, 1]));
     let (rows, origin, _) = found(file.path()).unwrap();

@@ -31,7 +31,7 @@ use subject::{DurabilitySubject, StackDirs};
 const DISK_MIN: u64 = 300 << 20;
 /// Largest disk: its images are in memory.
 const DISK_MAX: u64 = 16 << 30;
-/// Time that starting, asking and mounting take of one load or state, for what is said beforehand.
+/// Estimated time to start, query and mount, per load or crash state. Only the plan of a dry run uses it.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
 /// Find which acknowledged writes a power cut loses, by setting.
@@ -376,7 +376,7 @@ impl DurabilityListener for DurabilityProgress<'_> {
     }
 
     fn so_far(&mut self, result: &DurabilityResult) {
-        // A failure to write is told at the end.
+        // The last write, at the end of the run, reports a failure.
         let _ = self.folder.write(result);
     }
 }

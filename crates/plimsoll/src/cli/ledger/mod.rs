@@ -262,7 +262,7 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     written(&account.map_err(failure)?, &args.ledger, args.json)
 }
 
-/// Refuses a ledger that a power cut of its targets would hit, too.
+/// Refuses a ledger that the power cut of its targets would also hit.
 fn check_outlasts(ledger: &Path, targets: &[LedgerTargetSpec]) -> Result<(), CliError> {
     let directory = match ledger.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -7,7 +7,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::written::{WrittenSize, WrittenTime};
 
-/// The longest time for a system to become steady, where nobody says.
+/// Default of --steady: the longest time for a system to become steady.
 const STEADY_WITHIN: &str = "10m";
 
 /// Writes that precondition every system before it is measured.

@@ -64,7 +64,7 @@ pub(super) fn choices<T: Copy + Send + Sync>(
     })
 }
 
-/// A number that nobody chose.
+/// A seed for runs without --seed, taken from the clock.
 pub(super) fn drawn_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond();
     // Any 32 bits do; a short number is easier to type again.
@@ -378,7 +378,7 @@ fn play(
     // Where systems are held against each other, each must have all faults.
     let leave_out = job.targets.len() > 1 && !job.spec.control;
     notes.extend(campaign::check_faults(arms, settings, leave_out)?);
-    // In virtual time nobody is in the way.
+    // A simulated target runs in virtual time: other programs cannot disturb it.
     let mut reach = arms.probed().flat_map(|(_, target)| target.reach());
     if reach.any(NodeTarget::is_in_real_time) {
         notes.extend(campaign::busy_now());
@@ -403,7 +403,8 @@ fn play(
                 .as_ref()
                 .is_some_and(CampaignFile::is_standard_input)
             {
-                // Standard input is gone when somebody types it again: the folder has the campaign.
+                // Standard input cannot be read again, so the command names the folder, which has the
+                // campaign.
                 let folder = folder.display().to_string();
                 manifest.command = ["plimsoll".into(), "run".into(), folder].into();
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a run is shown while it goes on, beside its results: a screen on a terminal, lines elsewhere, or JSON.
 //!
-//! The screen is drawn below what was printed before and is gone when the run is over, so the report that
-//! follows stands in its place. It changes nothing of the terminal: no mode, no other screen, no cursor.
+//! The screen is drawn below earlier output and is erased when the run is over, so that the report takes its
+//! place. It changes no state of the terminal: no mode, no alternate screen, no cursor.
 
 mod events;
 mod lines;
@@ -64,7 +64,7 @@ pub(crate) struct RunProgress {
 }
 
 impl RunProgress {
-    /// For the trials of a manifest but so many that are done.
+    /// Shows the trials of a manifest, of which `done` are already measured.
     pub(super) fn new(
         manifest: &RunManifest,
         done: u64,
@@ -117,7 +117,7 @@ impl RunListener for RunProgress {
                 }
             }
             ProgressMode::Auto | ProgressMode::Off => {
-                // Whoever reads the results as JSON still gets the notes beside them.
+                // Readers of the results need the notes, also if there is no progress display.
                 if is_lasting(event) {
                     self.lines.event(event, &self.state);
                 }
@@ -135,7 +135,7 @@ impl Drop for RunProgress {
     }
 }
 
-/// Events that a reader of the results should know, too.
+/// Events that matter to readers of the results.
 fn is_lasting(event: &RunEvent) -> bool {
     matches!(
         event,

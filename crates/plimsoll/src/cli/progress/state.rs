@@ -108,7 +108,8 @@ pub(super) struct RunProgressState {
 }
 
 impl RunProgressState {
-    /// For the trials of a manifest but so many that are done. Only who shows verdicts has them formed.
+    /// The state for the trials of a manifest, of which `done` are already measured. Verdicts are computed
+    /// only if the display shows them.
     pub(super) fn new(manifest: &RunManifest, done: u64, shows_verdicts: bool) -> Self {
         let mut searches = BTreeMap::new();
         for entry in &manifest.entries {

@@ -268,7 +268,7 @@ impl CaptureDestination {
             "cpu_share": tally.cpu_share(), "remarks": tally.odd })
     }
 
-    /// The node before what is said of it.
+    /// The name of the node as the prefix of a message; empty for this machine.
     fn who(&self) -> String {
         let node = self.node.as_ref();
         node.map(|node| format!("{node}: ")).unwrap_or_default()

@@ -67,7 +67,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<(), CliError> {
         }
     });
     screen.end();
-    // The agents end, and leave nothing, before anything is said of what they did.
+    // The agents clean up and end before their results are reported.
     drop(loaders);
     let (ended, failure) = match recorded {
         Ok(ended) => (ended, None),

@@ -27,7 +27,7 @@ const OVERHEAD: Nanos = Nanos(1_500_000_000);
 /// Most blocks of a run, as of every comparison.
 const BLOCKS_MOST: u32 = 1000;
 
-/// Length of trials where nobody says.
+/// Default length of trials.
 const LENGTH: Nanos = Nanos(10_000_000_000);
 
 /// All runs of one command.

@@ -81,7 +81,8 @@ fn effect(text: &str) -> Result<f64, String> {
 pub(super) fn main(args: &TuneArgs) -> CliResult {
     if args.attempt.save.is_some() {
         let text = "--save does not work with tune, whose runs follow from the ones before";
-        return Err(CliError::invalid(text));
+        return Err(CliError::invalid(text)
+            .hint("leave --save out; -o keeps every run of tune in a folder"));
     }
     let target = TuningTarget::parse(&args.target)?;
     let workload = asked(&args.workload, args.timing.length(), args.shape.trust())?;

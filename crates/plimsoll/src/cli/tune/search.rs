@@ -47,7 +47,7 @@ pub(super) struct TuningProof {
     pub(super) reason: String,
 }
 
-/// Everything that is told in the end.
+/// The contents of the final report.
 pub(super) struct TuningReport<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) target: &'a TuningTarget,

@@ -35,7 +35,7 @@ pub(super) fn main(args: &VmShellArgs, state: &StateDir) -> CliResult {
     let failed = || trying(format!("reach machine {}", args.name));
     let lab = super::find(state).map_err(failed())?;
     let port = lab.port(&args.name, &context::host()).map_err(failed())?;
-    // Nobody who is merely connected keeps machines from being taken down.
+    // An open shell must not keep the machines from being taken down.
     drop(lab);
     let command = if args.words.is_empty() && stdin().is_terminal() {
         format!("PS1='{}# ' exec sh -i", args.name)

@@ -73,7 +73,7 @@ fn target(lab: &Lab, image: &str, account: Option<(&str, &str)>) -> (Served, u16
         };
         let is_ours = portals.contains(&format!("127.0.0.1:{port},"));
         if !is_ours {
-            // Somebody else has taken the port meanwhile, and it listens on its usual one instead.
+            // Another process took the port meanwhile, and tgtd listens on its default port instead.
             (tgtd, port) = begin();
         }
         is_ours

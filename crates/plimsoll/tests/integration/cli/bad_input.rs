@@ -143,7 +143,7 @@ fn targets_that_must_not_or_cannot_be_written() {
         &["precious", "exists"],
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
-    // Nobody but root may write to it, and permission is asked for before room.
+    // Only root may write to /proc, and the program checks permission before free space.
     let why = if rustix::process::geteuid().is_root() {
         "0 B may be used"
     } else {

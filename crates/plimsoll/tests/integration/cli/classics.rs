@@ -166,7 +166,7 @@ fn the_operations_of_varmail_are_shown_without_a_target() {
     assert!(words.iter().all(|words| words.len() == 4), "{lines}");
     let told = text(&output.stderr);
     assert!(told.lines().any(|line| line.starts_with("seed ")), "{told}");
-    // Differences from the original are told in the output.
+    // The output lists differences from the original.
     assert!(told.contains("unlike in filebench"), "{told}");
 }
 

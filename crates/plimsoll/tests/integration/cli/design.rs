@@ -39,7 +39,7 @@ fn an_effect_is_designed_by_a_pilot_and_ends_with_a_reason() {
     let output = lab.run(&compare([SLOW, DISK], "r", &["--effect", "8%"]));
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    // The forecast is told after the pilot, before all that follows.
+    // The forecast is printed after the pilot and before the next block.
     let at = |what: &str| {
         told.find(what)
             .unwrap_or_else(|| panic!("'{what}' in {told}"))
@@ -140,7 +140,7 @@ fn a_budget_limits_what_is_designed() {
         .iter()
         .map(|trial| trial["length"].as_f64().unwrap() / 1e9)
         .sum();
-    // Trials pass in virtual time. What simulating them takes is the machine's, and is spent, too.
+    // Trials run in virtual time. The budget also pays for the real time that their simulation takes.
     let least = (120.0 - took.as_secs_f64()) * 2.0 / 3.0;
     assert!((least..=121.0).contains(&seconds), "{seconds} {took:?}");
 }

@@ -375,7 +375,7 @@ fn a_failover_that_is_killed_is_reported_and_resumed() {
     assert_eq!(told["complete"], true);
     let trials = told["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 2);
-    // It was measured once, whoever resumed.
+    // The maximum was measured once: the resumed run reuses it.
     for trial in trials {
         assert_eq!(trial["fault"]["ceiling"], first["ceiling"], "{trial}");
         assert!(trial["ops"].as_u64().unwrap() > 0, "{trial}");
@@ -384,8 +384,8 @@ fn a_failover_that_is_killed_is_reported_and_resumed() {
     assert!(said.contains("resumed after 1 of 2 trials"), "{said}");
 }
 
-/// The client of `nbd` waits for its server without end, and so does whoever looks at a file there: what a
-/// killed run left on the stack must not be looked for before the stack is taken down.
+/// The client of `nbd` waits for its server without end, and so does every process that looks at a file of
+/// the stack. So raze must not look for the files of a killed run before the stack is down.
 #[test]
 fn raze_ends_although_a_fault_cut_the_server_off_when_the_run_was_killed() {
     let lab = Lab::new();

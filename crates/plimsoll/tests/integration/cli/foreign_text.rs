@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that somebody else made: they start no programs, and their names are only text.
+//! Files from strangers: they start no programs, and their names are only text.
 
 use super::bad_input::refuses;
 use super::verify::diskstats;

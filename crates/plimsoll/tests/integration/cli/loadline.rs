@@ -4,8 +4,8 @@
 use crate::support::{Lab, text};
 use serde_json::Value;
 
-/// A queue of one server with exponential service: response times are exponential, too, with a rate of what
-/// is free of the server.
+/// A queue of one server with exponential service. Response times are exponential as well, and their rate is
+/// the free capacity of the server.
 const MM1: &str = "sim(queue,servers=1,law=exponential,service=10ms,rate=100000M)";
 
 /// The same with half the service time.
@@ -92,8 +92,8 @@ fn the_line_of_a_queue_is_where_its_law_says_and_twice_as_fast_is_different() {
 fn of_a_closed_loop_clients_are_counted() {
     let lab = Lab::new();
     workload(&lab, "workers = 1");
-    // Four servers of 1 ms each: with 9 clients somebody waits for two others. The time ends before the step
-    // from 8 to 9 is sure.
+    // Four servers of 1 ms each: with 9 clients one of them waits for two others. The time ends before the
+    // step from 8 to 9 is certain.
     let json = lab.json(&[
         "loadline",
         "-w",

@@ -24,7 +24,7 @@ const SLIPS: [(&str, &[&str]); 29] = [
         "gate D1 D2",
         &[
             "plimsoll gate does not take the argument",
-            "gate --against main",
+            "gate --against /mnt/old",
         ],
     ),
     (

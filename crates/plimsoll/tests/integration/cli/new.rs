@@ -122,7 +122,7 @@ fn a_mapping_is_begun_for_a_table_and_given_instead_of_it() {
         profile["profile"]["components"].clone()
     };
     assert_eq!(shown("disks.mapping.toml"), shown("table"));
-    // Other commands take it, too; what is missing is asked for.
+    // `fit` accepts the mapping as well, and reports the facts that it lacks.
     let output = lab.run(&["fit", "disks.mapping.toml", "--disk", "sda"]);
     assert!(
         text(&output.stderr).contains("was not recorded"),

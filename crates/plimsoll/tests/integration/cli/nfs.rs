@@ -35,7 +35,7 @@ fn blocks_and_files_on_an_export_without_a_mount() {
     let workload = lab.path("small.toml");
     std::fs::write(&workload, blocks("small", 4 << 20, 0.5, true)).unwrap();
     let workload = workload.to_str().unwrap();
-    // By the stack's name and by the address alone, as of somebody else's server.
+    // The stack's name, and the address alone, as for a server that Plimsoll did not start.
     for (target, folder) in [(STACK, "a"), (address.as_str(), "b")] {
         let args = ["run", workload, target, "--for", "300ms", "--warmup", "0s"];
         let args = [
@@ -95,7 +95,7 @@ fn an_address_that_is_none_is_refused_with_its_form() {
             "{told}"
         );
     }
-    // Nobody listens there.
+    // No server listens on these ports.
     let output = lab.run(&["run", "randread", "nfs://127.0.0.1:9/x?mountport=9"]);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);

@@ -41,7 +41,7 @@ fn wait_for_samples(volume: &Path) {
     panic!("nothing was recorded into {}", volume.display());
 }
 
-/// Waits until a file has got longer by so many bytes.
+/// Waits until a file has grown by `bytes` over its length `from`.
 fn wait_for_growth(file: &Path, from: u64, bytes: u64) {
     for _ in 0..LOOKS_MAX {
         if length(file) >= from + bytes {
@@ -343,7 +343,7 @@ fn every_request_of_a_known_load_is_recorded_and_fitted() {
     assert!(!lab.path("made.parquet.part").exists());
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["lost_events"], 0, "{told}");
-    // Whoever looks at the device when fio closes it (udev) may add some reads.
+    // A program that looks at the device when fio closes it (udev) may add some reads.
     let (recorded, sent) = (told["requests"].as_u64().unwrap(), known[0] + known[1]);
     assert!(
         (sent..sent + 100).contains(&recorded),
@@ -600,8 +600,8 @@ fn a_recording_of_a_played_recording_tells_the_same() {
     end_well(second);
     assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let (once, again) = (totals(&lab, "first", name), totals(&lab, "second", name));
-    // Whoever looks at all devices of the machine (udev, `blkid`, `btrfs device scan` of a test beside this
-    // one) adds 48 reads of a mebibyte in all, and writes nothing.
+    // A program that looks at all devices of the machine (udev, `blkid`, `btrfs device scan` of a parallel
+    // test) adds 48 reads of a mebibyte in all, and writes nothing.
     let looks = [3.0 * 48.0, 3.0 * 1_069_056.0, 0.0, 0.0];
     for n in 0..4 {
         let shown = format!("sent {sent:?}, recorded {once:?}, recorded again {again:?}");

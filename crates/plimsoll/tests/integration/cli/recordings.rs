@@ -49,7 +49,7 @@ fn printed(archive: &str) -> BTreeMap<String, [f64; 4]> {
 fn fitted(lab: &Lab, archive: &str, disk: &str) -> Option<[f64; 4]> {
     let output = lab.run(&["fit", archive, "--disk", disk, "--json"]);
     let code = output.status.code();
-    // A gate that was missed is told by 14.
+    // Exit code 14: the model misses a gate.
     assert!(
         [Some(0), Some(2), Some(14)].contains(&code),
         "{archive} {disk}: {code:?}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run folders of somebody else that are "resumed": nothing that they say is started.
+//! Run folders of a stranger that are "resumed": no program that they name is started.
 
 use crate::support::{Lab, text};
 use plimsoll_core::event::RunManifest;

@@ -128,7 +128,7 @@ fn a_trial_ends_with_its_bytes_the_same_in_each_run() {
         )
     };
     let (bytes, length) = ended();
-    // Requests in flight at the end are counted, too.
+    // Requests in flight at the end count as well.
     assert!(
         (64 << 20..=(64 << 20) + 8 * 4096).contains(&bytes),
         "{bytes}"

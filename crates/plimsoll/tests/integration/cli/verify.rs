@@ -179,7 +179,7 @@ fn untold(told: &Value) -> String {
 
 #[test]
 fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
-    // The same requests, where nobody tells when they ended.
+    // The same requests in a recording without their end times.
     let without_ends = |text: &str| {
         let line = |line: &str| format!("{}0\n", line.trim_end_matches("100"));
         text.lines().map(line).collect::<String>()

@@ -162,7 +162,7 @@ fn early(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-/// How often each command is killed: a few times, and many where somebody has the time.
+/// How often each command is killed: `usual` times, and more if `PLIMSOLL_ENDURANCE` is set.
 fn times(usual: usize) -> usize {
     let more = std::env::var("PLIMSOLL_ENDURANCE").ok();
     usual + more.and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -389,7 +389,7 @@ fn disks_of(mount: &Path) -> usize {
         .count()
 }
 
-/// One of the changes, drawn by the seed; as many as are asked for where somebody has the time.
+/// Kills one of the changes, drawn by the seed; more of them if `PLIMSOLL_ENDURANCE` is set.
 #[test]
 fn a_change_of_a_stack_that_is_killed_leaves_nothing_after_raze() {
     let lab = prepared();

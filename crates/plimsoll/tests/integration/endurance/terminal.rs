@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The terminal goes away, nobody reads what is printed, or it goes to a disk that is full.
+//! The terminal goes away, the output has no reader, or the output goes to a full disk.
 
 use super::commands::{files_below, left, prepared};
 use crate::support::{Lab, pause, program, skipped, text};
@@ -27,7 +27,7 @@ fn printed_to(lab: &Lab, words: &str, out: Stdio) -> Output {
     let mut child = command
         .spawn()
         .expect("the program was built for this test");
-    // Nobody reads.
+    // The pipe has no reader from now on.
     drop(child.stdout.take());
     child.wait_with_output().expect("it was started here")
 }

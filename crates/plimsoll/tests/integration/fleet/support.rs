@@ -89,7 +89,7 @@ impl TestFleet {
             let words = String::from_utf8_lossy(&read("cmdline")).into_owned();
             let env = String::from_utf8_lossy(&read("environ")).into_owned();
             let is_agent = words.contains("plimsoll-agent\0dial");
-            // The last one of the words: a shell or srun has them, too.
+            // The agent itself: the command line of a shell or srun has these words only behind its own name.
             is_agent && words.starts_with(&*agent().to_string_lossy()) && env.contains(&ours)
         };
         pids.filter(is_ours).collect()

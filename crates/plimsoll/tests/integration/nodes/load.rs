@@ -358,7 +358,7 @@ fn a_controller_that_is_killed_leaves_what_raze_undoes_on_all_nodes() {
     pair.await_load();
     run.kill().unwrap();
     run.wait().unwrap();
-    // A node does not go on loading what nobody watches.
+    // An agent ends its load when its controller is gone.
     until("end of the agents", || {
         pair.agents("node1").is_empty() && pair.agents("node2").is_empty()
     });

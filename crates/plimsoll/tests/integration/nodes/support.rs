@@ -163,7 +163,7 @@ impl Lab {
         format!("10.93.{}.{}", self.number, node + 1)
     }
 
-    /// A bridge of the first number, from the one that was chosen on, that nobody has.
+    /// Makes a bridge with the first free number, from the chosen one on.
     fn make_network(&mut self) {
         let made = (0..NUMBERS).any(|_| {
             let add = ["link", "add", &self.link(), "type", "bridge"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run folders as nobody measured them: with names of somebody else's choice, and very long ones.
+//! Run folders that no run produced: with arbitrary names, or with very long trials.
 
 use plimsoll_archive::RunFolderWriter;
 use plimsoll_core::comparison::VerdictPolicy;

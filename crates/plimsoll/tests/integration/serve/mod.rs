@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll serve` from the outside: who is let in, what is told, and what is started.
+//! `plimsoll serve` from the outside: who may log in, what it returns, and what it starts.
 
 mod folders;
 mod form;
@@ -135,7 +135,7 @@ fn a_session_ends_when_its_page_says_so() {
     assert_eq!((ended.status, is_there()), (200, 401));
 }
 
-/// Browsers send a cookie to every port of a host: whoever else serves a page there may know it.
+/// Browsers send a cookie to every port of a host, so another server on the host may learn it.
 #[test]
 fn the_cookie_alone_opens_only_what_browsers_open_by_themselves() {
     let server = TestServer::start();
@@ -519,7 +519,8 @@ fn a_run_that_is_told_to_be_stopped_is_resumed_at_once() {
     }
 }
 
-/// A run is known by its campaign, whoever began it; the page goes on with what a form could ask for.
+/// The server knows a run by its campaign, even if a terminal started it. The page resumes only campaigns
+/// that its form could request.
 #[test]
 fn a_run_of_a_terminal_is_resumed_from_the_page() {
     let server = TestServer::start();
@@ -560,7 +561,7 @@ fn a_run_of_a_terminal_is_resumed_from_the_page() {
     assert_eq!(run["state"], "complete", "{run}");
 }
 
-/// Both programs are of one package; who copied one alone is told.
+/// Both programs are in one package. If a user copied only one, the error says so.
 #[test]
 fn without_the_server_beside_it_the_program_says_what_is_missing() {
     let lab = Lab::new();
@@ -611,7 +612,8 @@ fn a_run_that_is_complete_is_told_with_its_answer() {
         "/api/v1/stacks/plan",
         "{\"stack\":\"local\",\"size\":\"64M\"}",
     );
-    // Where this user can plan it, its steps are told; else why not. Nothing is made in either case.
+    // The response has the steps of the plan, or the reason why this user cannot plan it. Neither makes
+    // anything.
     assert!(
         plan.status == 200 || plan.json()["error"]["text"].is_string(),
         "{plan:?}"
@@ -801,6 +803,6 @@ fn connections_are_encrypted_with_the_certificate_that_was_given() {
         parse(&openssl(server.place.path(), &connect, &request).expect("it was there before"));
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.json()["version"], env!("CARGO_PKG_VERSION"));
-    // Without encryption nothing is told.
+    // A request without encryption gets no response.
     assert_eq!(server.send("GET /", &[], "").status, 0);
 }

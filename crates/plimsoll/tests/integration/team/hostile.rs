@@ -157,7 +157,7 @@ fn files_that_are_not_what_was_said_leave_nothing_in_the_store() {
         let runs = team.get(&token, "/api/v1/runs").json();
         assert_eq!(runs["runs"], json!([]));
     }
-    // An end before all is there, one of nothing, and one of somebody else's.
+    // A commit before all files are there, one of an unknown push, and one of another user's push.
     let id = team.send(&token, "POST /api/v1/push", &good).json()["id"]
         .as_str()
         .expect("it")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Run folders whose numbers ask for more time or memory than there is: only the process that draws them
-//! ends, and nobody else waits.
+//! Run folders whose numbers require more time or memory than there is: only the process that draws their
+//! pages ends, and no other user waits.
 
 use crate::client::TestServer;
 use crate::made::run_folder;

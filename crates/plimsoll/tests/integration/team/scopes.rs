@@ -36,7 +36,7 @@ fn a_token_is_for_its_scopes() {
             .status,
         401
     );
-    // The server's own token pushes for nobody.
+    // The server's own token belongs to no user, so it cannot push.
     let own = team.send(
         &team.server.token,
         "POST /api/v1/push",
@@ -207,7 +207,7 @@ fn who_owns_a_run_shares_it_and_takes_it_back() {
         team.get(&bob, &format!("/api/v1/runs/{folder}")).status,
         404
     );
-    // A folder whose row is not there (yet) is nobody's but the administrator's.
+    // Only the administrator sees a pushed folder that has no row in the database (yet).
     let mark = team.server.runs().join("local/pushed.json");
     std::fs::write(mark, "{}").expect("it is ours");
     assert_eq!(team.get(&bob, "/api/v1/runs/local").status, 404);

@@ -59,7 +59,7 @@ fn a_run_is_pushed_over_tls_to_a_server_that_is_trusted() {
         );
         assert!(!said.contains(&token), "{said}");
     }
-    // Whoever speaks without TLS gets no answer that could be taken for one.
+    // A push without TLS to this server must fail.
     assert_ne!(push("http", &[]).0, Some(0));
     let stored = || {
         std::fs::read_dir(server.runs())

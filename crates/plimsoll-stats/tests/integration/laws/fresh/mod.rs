@@ -52,8 +52,8 @@ fn every_truth_is_of_a_law_of_no_other_half() {
     assert!(HALVES.iter().all(|(family, _)| !families.contains(family)));
 }
 
-/// To both sides of the truth the share is on its side of the limit. States of two laws last so long that
-/// seconds of computing tell their shares too roughly for three percent.
+/// Below and above the true multiple, the share is on its side of the limit. Two laws have long states:
+/// seconds of computing estimate their shares too roughly for three percent.
 fn truth_holds(family: &str) {
     let margin = if ["array neighbours", "wandering cluster"].contains(&family) {
         0.1

@@ -51,7 +51,8 @@ fn files_beside_an_experiment_are_there() {
             if option == "--campaign" {
                 let (_, spec) = CampaignFile::read(&path).unwrap();
                 assert_eq!(spec.problems(), [], "{word}");
-                // Else it would have to be trusted, and nobody could say so.
+                // A campaign that starts programs would be refused: the command of an experiment cannot give
+                // --trust.
                 for variant in WorkloadVariant::all(&spec) {
                     let request =
                         crate::cli::measure::asked(&variant.text, None, &TrustArgs::default())

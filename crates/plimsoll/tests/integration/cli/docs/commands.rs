@@ -302,7 +302,7 @@ fn lines(text: &str) -> Vec<(usize, Result<String, String>)> {
     for (start, kind, block) in blocks(text) {
         let all_commands = match kind.as_str() {
             "sh" => true,
-            // Output and formulas are indented, too.
+            // Indented blocks: output and formulas have this form as well.
             "" => block.iter().any(|line| looks_ours(line)),
             "text" => block.iter().all(|line| is_known(line)),
             _ => false,
