@@ -16,19 +16,19 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Coverflow-checks";
 
-/// A target may hold so much memory, in MiB: what readers hold is limited.
+/// Most memory of a target, in MiB: the memory of readers is bounded.
 const MEMORY_MIB: u32 = 2048;
 
-/// One allocation may be so large, in MiB.
+/// Largest allocation, in MiB.
 const ALLOCATION_MIB: u32 = 1024;
 
-/// An input may take so long, in seconds.
+/// Longest time of one input, in seconds.
 const INPUT_S: u32 = 25;
 
 /// Targets that run at the same time.
 const AT_ONCE: usize = 2;
 
-/// Runs all targets, each for so many seconds; gives what broke.
+/// Runs all targets, each for `seconds` seconds; gives the faults.
 pub(crate) fn run(root: &Path, seconds: u32) -> Result<Vec<String>, String> {
     let folder = root.join("fuzz");
     let names = names(&folder)?;

@@ -27,7 +27,6 @@ pub struct CovariateFit {
 
 /// The values of all arms as if the covariate had been the same in all trials of a block, and what it
 /// explained. Values that have no covariate stay; so do all where it tells nothing.
-#[must_use]
 pub fn adjusted(
     arms: &[ArmValues],
     covariate: &[Vec<Option<f64>>],

@@ -39,7 +39,6 @@ pub struct MachineNoise {
 
 impl MachineNoise {
     /// A line of N seconds, in steps of half a second.
-    #[must_use]
     pub fn timeline(&self, seconds: f64, rng: &mut Rng) -> MachineTimeline {
         let step_s = 0.5;
         let kept = (-step_s / self.memory_s).exp();
@@ -79,13 +78,11 @@ pub struct TimelineSchedule {
 
 impl TimelineSchedule {
     /// When the last trial ends.
-    #[must_use]
     pub fn until_s(&self) -> f64 {
         self.from_s + 3.0 * self.blocks as f64 * (self.startup_s + self.length_s)
     }
 
     /// A base, an arm and the control, measured on a machine.
-    #[must_use]
     pub fn play(&self, machine: &MachineTimeline, rng: &mut Rng) -> Vec<ArmValues> {
         let mut arms = entries(1, true);
         for (entry, steps) in self.trials(machine, rng) {
@@ -96,7 +93,6 @@ impl TimelineSchedule {
     }
 
     /// The same as a pilot.
-    #[must_use]
     pub fn pilot(&self, machine: &MachineTimeline, rng: &mut Rng) -> PilotMeasurement {
         let trials = self.trials(machine, rng).into_iter().enumerate();
         let trials = trials.map(|(number, (entry, steps))| PilotTrial {

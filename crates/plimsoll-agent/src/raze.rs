@@ -35,7 +35,6 @@ impl RazeSummary {
     }
 
     /// A sentence about the raze, where all is gone.
-    #[must_use]
     pub fn text(&self) -> Option<String> {
         let RazeSummary {
             journals,

@@ -83,7 +83,6 @@ fn prove(
 }
 
 /// Where the engine works.
-#[must_use]
 pub fn located(target: &NodeTarget) -> NodeTarget {
     match target {
         // Some file systems can only be tried in a directory of ours.

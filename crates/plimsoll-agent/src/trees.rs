@@ -17,7 +17,6 @@ use std::path::Path;
 const PIECE: usize = 1 << 20;
 
 /// The helper that these arguments of a program ask for, done; nothing where they ask for none.
-#[must_use]
 pub fn helper(words: &[&str]) -> Option<Result<(), CliError>> {
     match words {
         ["__make-tree", directory, shape, bytes, seed] => {

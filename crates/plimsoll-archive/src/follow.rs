@@ -19,7 +19,6 @@ const LAST_MAX: u64 = 16 << 20;
 
 /// Whether a folder holds a run: a directory with a manifest and events, none of which is a link to somewhere
 /// else.
-#[must_use]
 pub fn holds_run(folder: &Path) -> bool {
     let kind = |path: &Path| path.symlink_metadata().map(|facts| facts.file_type());
     let is_file = |name| kind(&folder.join(name)).is_ok_and(|kind| kind.is_file());
@@ -27,7 +26,6 @@ pub fn holds_run(folder: &Path) -> bool {
 }
 
 /// Bytes of the events that are there: what was read of them is out of date when it is another number.
-#[must_use]
 pub fn events_bytes(folder: &Path) -> u64 {
     folder
         .join(EVENTS)
@@ -51,7 +49,6 @@ pub fn is_being_written(folder: &Path) -> Result<bool, ArchiveError> {
 
 /// Whether the last event of a run says that its plan was carried out to its end, without a look at the
 /// others. `format` is that of its manifest.
-#[must_use]
 pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     let last = || -> std::io::Result<Vec<u8>> {
         let mut events = read_own(&folder.join(EVENTS))?;
@@ -126,19 +123,16 @@ impl RunFolderFollower {
     }
 
     /// The plan of the run, written when it began.
-    #[must_use]
     pub fn manifest(&self) -> &RunManifest {
         &self.manifest
     }
 
     /// Lines that were damaged and are left out.
-    #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
     /// The share of the file that was read: 1 when nothing is left for now.
-    #[must_use]
     pub fn share_read(&self) -> f64 {
         match self.events.metadata() {
             Ok(facts) if facts.len() > 0 => (self.at as f64 / facts.len() as f64).min(1.0),

@@ -35,7 +35,6 @@ pub(crate) fn read_own(path: &Path) -> std::io::Result<File> {
 }
 
 /// Whether a path below a run folder, with slashes, is that of a file that belongs to a run.
-#[must_use]
 pub fn is_run_file(path: &str) -> bool {
     let is_disk_part = |rest: &str| {
         let (number, end) = rest.rsplit_once('.').unwrap_or(("-", ""));

@@ -52,7 +52,6 @@ pub fn content_digest(files: &[PathBuf]) -> Result<String, ArchiveError> {
 }
 
 /// The digest by which a recording is known of which nothing can be read: that of its name.
-#[must_use]
 pub fn name_digest(name: &str) -> String {
     hexadecimal(&Sha256::digest(name))
 }
@@ -129,7 +128,6 @@ impl<R: BufRead> PartialReader<R> {
     }
 
     /// The settings of its recordings.
-    #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
     }
@@ -242,7 +240,6 @@ pub struct PartialCollection {
 
 impl PartialCollection {
     /// One without recordings.
-    #[must_use]
     pub fn new(settings: PoolSettings) -> PartialCollection {
         PartialCollection {
             settings,
@@ -252,13 +249,11 @@ impl PartialCollection {
     }
 
     /// How many recordings there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

@@ -118,7 +118,6 @@ impl RunFolderWriter {
 
     /// Base name of the PCP archive of what the disks of this machine count meanwhile; a new one each
     /// time that the run goes on.
-    #[must_use]
     pub fn disks(&self) -> PathBuf {
         let taken = |base: &Path| base.with_added_extension("meta").exists();
         let named = |n: u32| match n {
@@ -140,7 +139,6 @@ impl RunFolderWriter {
     }
 
     /// Whether something could not be recorded: nothing is from then on.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }

@@ -77,7 +77,6 @@ pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, Class
 
 /// Where the numbers of a workload by name differ from those of the program it is named after, one
 /// sentence each.
-#[must_use]
 pub fn notes(workload: &Workload) -> Vec<String> {
     match workload {
         Workload::Files(files) if files.over == FileLoopSelection::Rotor => {
@@ -95,7 +94,6 @@ pub fn notes(workload: &Workload) -> Vec<String> {
 
 /// A trial in the form of the program whose work it did; `None` where there is none, or the
 /// results are not whole.
-#[must_use]
 pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
     match workload {
         Workload::Series(series) => text(series.classic.as_ref()?, &trial.phases),
@@ -108,7 +106,6 @@ pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
 
 /// The results of a trial in the form of the program it does the work of; `None` when that program
 /// is not known or the results are not whole.
-#[must_use]
 pub fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         bonnie::NAME => bonnie::text(classic, phases),

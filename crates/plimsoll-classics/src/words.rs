@@ -41,7 +41,6 @@ impl ClassicSpec {
     }
 
     /// Label of the workload in reports: its name with the settings that were given.
-    #[must_use]
     pub fn label(&self) -> String {
         let set = self.given.iter().map(|(key, value)| match value.as_str() {
             "on" => key.clone(),

@@ -30,7 +30,6 @@ pub struct RoundTrip {
 
 impl ClockOffset {
     /// From round trips: the shortest bounds the offset best. `None` without any.
-    #[must_use]
     pub fn of(trips: &[RoundTrip]) -> Option<ClockOffset> {
         let best = trips.iter().min_by_key(|trip| trip.came.since(trip.sent))?;
         let half = Nanos(best.came.since(best.sent).0.div_ceil(2));
@@ -41,14 +40,12 @@ impl ClockOffset {
     }
 
     /// An instant of ours on the other clock.
-    #[must_use]
     pub fn theirs(&self, ours: Nanos) -> Nanos {
         Nanos(ours.0.saturating_add_signed(self.ns))
     }
 }
 
 /// `a - b` of two instants.
-#[must_use]
 pub fn difference(a: Nanos, b: Nanos) -> i64 {
     let size = i64::try_from(a.0.abs_diff(b.0)).unwrap_or(i64::MAX);
     if a < b { -size } else { size }

@@ -3,6 +3,43 @@
 
 use serde::{Deserialize, Serialize};
 
+use ComparisonUnit::{Bytes, Index, LogRatio, Rate, Throughput, Time};
+
+/// The unit of a metric's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComparisonUnit {
+    /// Nanoseconds.
+    Time,
+    /// Operations per second.
+    Rate,
+    /// Bytes per second.
+    Throughput,
+    /// Bytes.
+    Bytes,
+    /// A number from 0 to 1.
+    Index,
+    /// |ln ratio|.
+    LogRatio,
+}
+
+/// Of each metric, in the order of [`ComparisonMetric`]: its name for people, its name in databases, and
+/// the unit of its values.
+const FACTS: [(&str, &str, ComparisonUnit); 13] = [
+    ("mean response time", "mean_response_ns", Time),
+    ("operations per second", "ops_per_s", Rate),
+    ("throughput", "bytes_per_s", Throughput),
+    ("wall time", "wall_time_ns", Time),
+    ("write outage", "write_outage_ns", Time),
+    ("degraded time", "degraded_time_ns", Time),
+    ("p99 response time", "p99_response_ns", Time),
+    ("p99.9 response time", "p999_response_ns", Time),
+    ("client CPU per operation", "client_cpu_per_op_ns", Time),
+    ("preparation time", "preparation_ns", Time),
+    ("evenness among clients", "client_evenness", Index),
+    ("run-to-run variation", "run_to_run_variation", LogRatio),
+    ("output size", "output_bytes", Bytes),
+];
+
 /// A metric that arms are compared on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -51,23 +88,19 @@ impl ComparisonMetric {
     ];
 
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            ComparisonMetric::MeanResponse => "mean response time",
-            ComparisonMetric::OpsPerSecond => "operations per second",
-            ComparisonMetric::BytesPerSecond => "throughput",
-            ComparisonMetric::WallTime => "wall time",
-            ComparisonMetric::WriteOutage => "write outage",
-            ComparisonMetric::BrownOut => "degraded time",
-            ComparisonMetric::P99Response => "p99 response time",
-            ComparisonMetric::P999Response => "p99.9 response time",
-            ComparisonMetric::CpuPerOperation => "client CPU per operation",
-            ComparisonMetric::PreparationTime => "preparation time",
-            ComparisonMetric::ClientEvenness => "evenness among clients",
-            ComparisonMetric::RunToRunVariation => "run-to-run variation",
-            ComparisonMetric::OutputSize => "output size",
-        }
+        FACTS[self as usize].0
+    }
+
+    /// As databases name it.
+    pub fn stored_name(self) -> &'static str {
+        FACTS[self as usize].1
+    }
+
+    /// The unit of its values.
+    #[must_use]
+    pub fn unit(self) -> ComparisonUnit {
+        FACTS[self as usize].2
     }
 
     /// The quantile of the response times that it is.
@@ -94,22 +127,15 @@ impl ComparisonMetric {
     /// A value with its unit; times are in nanoseconds.
     #[must_use]
     pub fn show(self, value: f64) -> String {
-        match self {
-            ComparisonMetric::MeanResponse
-            | ComparisonMetric::WallTime
-            | ComparisonMetric::WriteOutage
-            | ComparisonMetric::BrownOut
-            | ComparisonMetric::P99Response
-            | ComparisonMetric::P999Response
-            | ComparisonMetric::CpuPerOperation
-            | ComparisonMetric::PreparationTime => {
+        match self.unit() {
+            ComparisonUnit::Time => {
                 crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
             }
-            ComparisonMetric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
-            ComparisonMetric::BytesPerSecond => crate::units::throughput(value),
-            ComparisonMetric::OutputSize => crate::units::size(value),
-            ComparisonMetric::ClientEvenness => crate::units::three_digits(value),
-            ComparisonMetric::RunToRunVariation => {
+            ComparisonUnit::Rate => format!("{} ops/s", crate::units::rate(value)),
+            ComparisonUnit::Throughput => crate::units::throughput(value),
+            ComparisonUnit::Bytes => crate::units::size(value),
+            ComparisonUnit::Index => crate::units::three_digits(value),
+            ComparisonUnit::LogRatio => {
                 format!("± {} %", crate::units::three_digits(100.0 * value.exp_m1()))
             }
         }
@@ -134,7 +160,6 @@ pub enum StoppingRule {
 
 impl StoppingRule {
     /// Whether this is the rule of run folders that do not name one.
-    #[must_use]
     pub fn is_fixed(&self) -> bool {
         *self == StoppingRule::Fixed
     }
@@ -182,7 +207,6 @@ pub enum ComparisonVerdict {
 
 impl ComparisonVerdict {
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ComparisonVerdict::Different => "different",
@@ -208,7 +232,6 @@ pub struct RatioEstimate {
 
 impl RatioEstimate {
     /// The ratio of a logarithm and of the ends of its interval.
-    #[must_use]
     pub fn of_logs(estimate: f64, low: f64, high: f64) -> RatioEstimate {
         RatioEstimate {
             estimate: estimate.exp(),
@@ -251,13 +274,11 @@ pub struct OverloadStats {
 
 impl OverloadStats {
     /// Whether the load was too much in most blocks.
-    #[must_use]
     pub fn is_overloaded(&self) -> bool {
         2 * self.blocks_overloaded > self.blocks
     }
 
     /// Served of offered.
-    #[must_use]
     pub fn share(&self) -> f64 {
         crate::num::ratio(self.served_per_s, self.offered_per_s)
     }
@@ -318,7 +339,6 @@ pub enum LoadLoopKind {
 
 impl LoadLoopKind {
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             LoadLoopKind::Closed => "closed loop",
@@ -358,21 +378,18 @@ pub struct LoadLoopComparison {
 
 impl ArmComparison {
     /// Whether the base cannot carry the load.
-    #[must_use]
     pub fn base_is_overloaded(&self) -> bool {
         self.base_carried
             .is_some_and(|carried| carried.is_overloaded())
     }
 
     /// Whether the arm cannot.
-    #[must_use]
     pub fn arm_is_overloaded(&self) -> bool {
         self.arm_carried
             .is_some_and(|carried| carried.is_overloaded())
     }
 
     /// Whether the arm is worse than the base, or cannot carry the load.
-    #[must_use]
     pub fn is_worse(&self) -> bool {
         let more = self.ratio.is_some_and(|ratio| ratio.estimate > 1.0);
         match self.verdict {

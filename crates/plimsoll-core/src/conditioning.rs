@@ -28,7 +28,6 @@ pub struct SystemConditioning {
 impl SystemConditioning {
     /// The warm-up of trials: what the slowest system needed to be steady once more, and at least what
     /// is given.
-    #[must_use]
     pub fn warmup(&self, given: Nanos) -> Nanos {
         let begins = self.done.iter().filter_map(|one| match &one.step {
             SystemConditioningStep::SteadyAgain(steady) => Some(steady.begins),
@@ -38,7 +37,6 @@ impl SystemConditioning {
     }
 
     /// Whether anything is to be done.
-    #[must_use]
     pub fn is_asked(&self) -> bool {
         self.passes.is_some() || self.steady_within.is_some()
     }
@@ -59,7 +57,6 @@ pub struct SystemConditioningResult {
 
 impl SystemConditioningResult {
     /// As people read it.
-    #[must_use]
     pub fn sentence(&self) -> String {
         format!(
             "{} under {}: {}",
@@ -72,7 +69,6 @@ impl SystemConditioningResult {
 
 impl SystemConditioningStep {
     /// As people read it, without the system.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             SystemConditioningStep::Written(written) => written.sentence(),
@@ -168,7 +164,6 @@ pub struct SteadyStateResult {
 
 impl SteadyStateResult {
     /// As people read it.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let after = clock_duration(self.after);
         let change = format!(

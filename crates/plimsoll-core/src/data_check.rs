@@ -76,7 +76,6 @@ impl DataFlaw {
     ];
 
     /// Its name in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             DataFlaw::Stale => "stale",
@@ -150,13 +149,11 @@ fn is_none(count: &u64) -> bool {
 
 impl BadBlocks {
     /// Of all kinds.
-    #[must_use]
     pub fn total(&self) -> u64 {
         DataFlaw::EVERY.iter().map(|flaw| self.of(*flaw)).sum()
     }
 
     /// Of one kind.
-    #[must_use]
     pub fn of(&self, flaw: DataFlaw) -> u64 {
         // The one list of places is that of counting.
         let mut copy = *self;
@@ -258,7 +255,6 @@ impl DataCheckResult {
     }
 
     /// The first `count` bad blocks in words, such as `stale at byte 4096 of data`.
-    #[must_use]
     pub fn first_words(&self, count: usize) -> String {
         let words = self.findings.iter().take(count).map(|bad| {
             let BadBlock { file, offset, flaw } = bad;

@@ -43,20 +43,17 @@ impl BlockDesign {
     pub const BLOCKS_LEAST: u32 = 6;
 
     /// Whether the trials of the pilot have been run and the others are not designed yet.
-    #[must_use]
     pub fn awaits_pilot(&self) -> bool {
         self.pilot_blocks > 0 && self.found.is_none()
     }
 
     /// The first block that counts: those of a pilot that warmed up do not.
-    #[must_use]
     pub fn first_block(&self) -> u32 {
         let left_out = self.found.as_ref().is_some_and(|found| !found.keeps_pilot);
         if left_out { self.pilot_blocks } else { 0 }
     }
 
     /// The goal, in words.
-    #[must_use]
     pub fn question(&self) -> String {
         let wanted = match self.effect {
             Some(effect) => format!("find a difference of {}", percent(effect)),
@@ -111,7 +108,6 @@ pub struct BlocksEnd {
 
 impl BlocksEnd {
     /// As people read it.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let plural = if self.blocks == 1 { "" } else { "s" };
         format!(
@@ -143,7 +139,6 @@ pub enum BlocksEndCause {
 
 impl BlocksEndCause {
     /// As people read it.
-    #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             BlocksEndCause::Planned => "all planned blocks are done",

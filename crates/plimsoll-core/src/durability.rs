@@ -7,7 +7,6 @@ use crate::rng::Seed;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// How a disk loses its power, which decides on its contents afterwards; the hardest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,7 +22,7 @@ pub enum DeviceModel {
 }
 
 crate::named::named_variants! {
-    DeviceModel,
+    DeviceModel, Display,
     /// As options and results name it.
     name:
     Volatile => "volatile",
@@ -33,7 +32,6 @@ crate::named::named_variants! {
 
 impl DeviceModel {
     /// The event in the words of a reader.
-    #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
             DeviceModel::Volatile => "power cut, disk with a volatile write cache",
@@ -43,7 +41,6 @@ impl DeviceModel {
     }
 
     /// The state of the disk afterwards, in words.
-    #[must_use]
     pub fn explain(self) -> &'static str {
         match self {
             DeviceModel::Volatile => {
@@ -58,12 +55,6 @@ impl DeviceModel {
                 "the server alone is killed (SIGKILL): its writes are in the kernel"
             }
         }
-    }
-}
-
-impl fmt::Display for DeviceModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -92,7 +83,6 @@ crate::named::named_variants! {
 
 impl CutDisks {
     /// Behind the words for a number of cuts.
-    #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
             CutDisks::All => "",
@@ -145,7 +135,7 @@ pub enum DurabilityFlaw {
 }
 
 crate::named::named_variants! {
-    DurabilityFlaw,
+    DurabilityFlaw, Display,
     /// As texts name it.
     name:
     Lost => "lost",
@@ -170,12 +160,6 @@ impl DurabilityFlaw {
                 | DurabilityFlaw::DoesNotStart
                 | DurabilityFlaw::Unreadable
         )
-    }
-}
-
-impl fmt::Display for DurabilityFlaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -208,20 +192,17 @@ pub struct CrashFindings {
 
 impl CrashFindings {
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.flaws.is_empty()
     }
 
     /// Whether nothing of the load is there or can be asked for: then the time of the oldest loss only says
     /// when the load began.
-    #[must_use]
     pub fn has_lost_all(&self) -> bool {
         self.flaws.keys().any(|flaw| flaw.is_of_all())
     }
 
     /// Acknowledged writes that are lost or wrong. All of them where nothing can be asked.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         let of = |flaw| self.flaws.get(&flaw).copied().unwrap_or(0);
         let is_gone = [
@@ -280,7 +261,6 @@ pub struct DurabilityLosses {
 
 impl DurabilityLosses {
     /// Nothing judged yet.
-    #[must_use]
     pub fn new(model: DeviceModel) -> Self {
         DurabilityLosses {
             model,
@@ -386,7 +366,6 @@ pub struct DurabilityTotals {
 
 impl DurabilityTotals {
     /// Acknowledged writes a second while the disk logged; none where there were too few.
-    #[must_use]
     pub fn rate_on_logged_disk(&self) -> Option<f64> {
         let seconds = self.acknowledging.as_secs_f64();
         (seconds > 0.0).then(|| self.acknowledged as f64 / seconds)
@@ -395,7 +374,6 @@ impl DurabilityTotals {
 
 impl DurabilityRow {
     /// Whether it claims to be safe and is not, or loses more than it says.
-    #[must_use]
     pub fn breaks_its_promise(&self) -> bool {
         self.losses
             .iter()
@@ -403,7 +381,6 @@ impl DurabilityRow {
     }
 
     /// Whether these losses of it break its promise.
-    #[must_use]
     pub fn breaks_its_promise_by(&self, losses: &DurabilityLosses) -> bool {
         match self.may_lose.as_str() {
             "" => losses.states_with_losses > 0,

@@ -80,7 +80,6 @@ impl MachineUse {
     pub const ARRAYS_MAX: usize = 8;
 
     /// Bytes that its links moved, both ways.
-    #[must_use]
     pub fn network_bytes(&self) -> u64 {
         let links = self.links.iter();
         let bytes = links.map(|link| link.received_bytes.saturating_add(link.sent_bytes));
@@ -112,7 +111,6 @@ pub struct LoadThreadUse {
 
 impl LoadThreadUse {
     /// The share of the time in which they wanted a processor for which they had none.
-    #[must_use]
     pub fn waited_share(&self) -> f64 {
         ratio(self.waited.0 as f64, (self.ran + self.waited).0 as f64)
     }
@@ -140,7 +138,7 @@ pub struct DiskLimit {
     pub disk: String,
     /// The limited quantity.
     pub what: DiskLimitKind,
-    /// So much of it a second.
+    /// The limit, in requests or bytes per second.
     pub per_s: u64,
 }
 
@@ -307,7 +305,6 @@ pub struct DiskAtDepth {
 
 impl DiskUse {
     /// Mean time of a request.
-    #[must_use]
     pub fn mean_ns(&self) -> f64 {
         ratio(self.request_time.0 as f64, self.requests as f64)
     }

@@ -81,7 +81,6 @@ pub enum ExplanationCause {
 
 impl ExplanationCause {
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientProcessors => "number of client CPUs",
@@ -133,7 +132,6 @@ pub enum ExplanationStrength {
 
 impl ExplanationStrength {
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ExplanationStrength::Cause => "cause",
@@ -200,7 +198,6 @@ pub struct EvidenceFigure {
 
 impl EvidenceFigure {
     /// A figure that decided, and its limit.
-    #[must_use]
     pub fn new(figure: &str, value: f64, unit: EvidenceUnit, limit: f64) -> Self {
         EvidenceFigure {
             figure: figure.into(),
@@ -212,7 +209,6 @@ impl EvidenceFigure {
     }
 
     /// A figure that decided by being small.
-    #[must_use]
     pub fn up_to(figure: &str, value: f64, unit: EvidenceUnit, limit: f64) -> Self {
         EvidenceFigure {
             up_to: true,
@@ -221,7 +217,6 @@ impl EvidenceFigure {
     }
 
     /// A figure that only describes.
-    #[must_use]
     pub fn plain(figure: &str, value: f64, unit: EvidenceUnit) -> Self {
         EvidenceFigure {
             figure: figure.into(),
@@ -233,7 +228,6 @@ impl EvidenceFigure {
     }
 
     /// Whether it is beyond its limit; of several figures of an explanation it is enough that some are.
-    #[must_use]
     pub fn is_decisive(&self) -> bool {
         self.limit.is_some_and(|limit| match self.up_to {
             true => self.value <= limit,
@@ -242,7 +236,6 @@ impl EvidenceFigure {
     }
 
     /// It with its unit.
-    #[must_use]
     pub fn shown(&self) -> String {
         self.unit.show(self.value)
     }
@@ -321,7 +314,6 @@ pub struct ThroughputCliff {
 
 impl ThroughputCliff {
     /// As people read it.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let [before, after] = [self.before_per_s, self.after_per_s].map(crate::units::rate);
         let times = self.before_per_s / self.after_per_s;

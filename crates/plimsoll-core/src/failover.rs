@@ -60,8 +60,8 @@ impl FaultInjection {
     /// Bytes of the file of a session, where no other size is given.
     pub const FILE_BYTES: u64 = 16 << 20;
 
-    /// Reads of each session per second, where they get so many out of the system at most.
-    #[must_use]
+    /// Reads of each session per second: where a share is given, that share of `ceiling`, the most that
+    /// each session gets out of the system.
     pub fn rate_below(&self, ceiling: Option<f64>) -> f64 {
         let shared = ceiling.zip(self.share).map(|(most, share)| most * share);
         shared.map_or(self.rate, |rate| rate.clamp(Self::RATE_MIN, Self::RATE_MAX))
@@ -135,14 +135,12 @@ impl StackConditionKind {
     ];
 
     /// The one of this name.
-    #[must_use]
     pub fn find(name: &str) -> Option<StackConditionKind> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kind)| *kind)
     }
 
     /// All names in one line.
-    #[must_use]
     pub fn names() -> String {
         Self::ALL.map(|(name, _)| name).join(", ")
     }
@@ -151,7 +149,6 @@ impl StackConditionKind {
 impl StackCondition {
     /// A condition that is waited for at most so long, with this server where one is named and something is
     /// done to one.
-    #[must_use]
     pub fn new(kind: StackConditionKind, victim: Option<&str>, settle_timeout: Nanos) -> Self {
         let (fault, state) = match kind {
             StackConditionKind::Healthy => (None, None),
@@ -173,7 +170,6 @@ impl StackCondition {
     }
 
     /// Fault injected into a server for it: a server that is rebuilt was lost before.
-    #[must_use]
     pub fn injected(&self) -> Option<FaultKind> {
         match self.state {
             Some(StackConditionState::Rebuild) => Some(FaultKind::Kill),
@@ -182,13 +178,11 @@ impl StackCondition {
     }
 
     /// Whether it is as it should be.
-    #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.fault.is_none() && self.state.is_none()
     }
 
     /// Name of the condition, to follow "while".
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match (self.state, self.fault) {
             (Some(StackConditionState::Rebuild), _) => "rebuilding",
@@ -267,7 +261,6 @@ pub struct ClusterEvent {
 
 impl FaultResult {
     /// When something happened first.
-    #[must_use]
     pub fn first(&self, what: &str) -> Option<Nanos> {
         let mut events = self.events.iter();
         events
@@ -276,7 +269,6 @@ impl FaultResult {
     }
 
     /// The server that took over and serves since, if one did.
-    #[must_use]
     pub fn taker(&self) -> Option<&str> {
         let mut events = self.events.iter().rev();
         let serving = events.find(|event| event.what == "serving");
@@ -285,7 +277,6 @@ impl FaultResult {
 
     /// How long the sessions felt it: the longest outage of writes, or how long they were slower than
     /// before. Less than can be told counts as the least that can.
-    #[must_use]
     pub fn felt(&self, metric: ComparisonMetric) -> Option<Nanos> {
         match metric {
             ComparisonMetric::WriteOutage => {
@@ -301,7 +292,6 @@ impl FaultResult {
     }
 
     /// Whether that is only the least that it was: it had not ended when it was last looked at.
-    #[must_use]
     pub fn is_open(&self, metric: ComparisonMetric) -> bool {
         match metric {
             ComparisonMetric::WriteOutage => {
@@ -314,7 +304,6 @@ impl FaultResult {
     }
 
     /// Whether everything that was acknowledged is there.
-    #[must_use]
     pub fn kept_its_data(&self) -> bool {
         self.check.passed() && self.observers.iter().all(|seen| seen.missing == 0)
     }

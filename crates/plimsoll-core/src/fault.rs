@@ -5,7 +5,6 @@
 //! reports. What each does to which provider of servers is in the lab.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,18 +72,17 @@ pub enum FaultCommand {
     Off,
 }
 
-impl fmt::Display for FaultCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FaultCommand::Try => "try",
-            FaultCommand::On => "on",
-            FaultCommand::Off => "off",
-        })
-    }
+crate::named::named_variants! {
+    FaultCommand, Display,
+    /// Its name on the command line.
+    name:
+    Try => "try",
+    On => "on",
+    Off => "off",
 }
 
 crate::named::named_variants! {
-    FaultKind,
+    FaultKind, Display,
     /// Its name on the command line and in reports.
     name:
     Kill => "kill",
@@ -110,7 +108,6 @@ crate::named::named_variants! {
 
 impl FaultKind {
     /// Effect of the fault, in one line.
-    #[must_use]
     pub fn about(self) -> &'static str {
         match self {
             FaultKind::Kill => "kill every process of the server (SIGKILL)",
@@ -142,7 +139,6 @@ impl FaultKind {
     }
 
     /// The fault of this name.
-    #[must_use]
     pub fn find(name: &str) -> Option<FaultKind> {
         FaultKind::ALL
             .into_iter()
@@ -150,15 +146,8 @@ impl FaultKind {
     }
 
     /// All names in one line.
-    #[must_use]
     pub fn names() -> String {
         FaultKind::ALL.map(FaultKind::name).join(", ")
-    }
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -19,7 +19,6 @@ pub enum GateVerdict {
 
 impl GateVerdict {
     /// As people read it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             GateVerdict::NoRegression => "no regression",

@@ -186,7 +186,6 @@ fn upper_ns(index: usize) -> u64 {
 
 impl Histogram {
     /// An empty histogram.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -211,7 +210,6 @@ impl Histogram {
 
     /// A histogram that another program made: values (in ns) with their counts, and the exact sum,
     /// smallest and largest value where it has them.
-    #[must_use]
     pub fn from_counts(
         counts: impl IntoIterator<Item = (u64, u64)>,
         sum_ns: u64,
@@ -253,45 +251,38 @@ impl Histogram {
     }
 
     /// Values recorded.
-    #[must_use]
     pub fn count(&self) -> u64 {
         let counts = self.counts.used().map(|(_, count)| count);
         counts.fold(0, u64::saturating_add)
     }
 
     /// Whether nothing was recorded.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.min_ns > self.max_ns
     }
 
     /// Exact mean in nanoseconds; 0 when empty.
-    #[must_use]
     pub fn mean_ns(&self) -> f64 {
         crate::num::ratio(self.sum_ns as f64, self.count() as f64)
     }
 
     /// Exact sum of all values.
-    #[must_use]
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
     /// Exact smallest value; 0 when empty.
-    #[must_use]
     pub fn min_ns(&self) -> u64 {
         if self.is_empty() { 0 } else { self.min_ns }
     }
 
     /// Exact largest value; 0 when empty.
-    #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
     /// The value that a share `q` (0..=1) of the values do not exceed: the upper edge of its
     /// bucket, never above the maximum; 0 when empty.
-    #[must_use]
     #[inline]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let want = floor_u64((self.count() as f64 * q).ceil()).max(1);
@@ -313,7 +304,6 @@ impl Histogram {
 
     /// Whether quantile `q` rests on enough values for a 95 % interval to exist: a share of at
     /// most 5 % of samples this large lies wholly below it (n ≥ ln 0.05 / ln q).
-    #[must_use]
     pub fn supports_quantile(&self, q: f64) -> bool {
         self.count() as f64 >= (0.05f64.ln() / q.ln()).ceil()
     }

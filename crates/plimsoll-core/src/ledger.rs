@@ -298,7 +298,6 @@ pub struct LedgerCheck {
 
 impl LedgerCheck {
     /// Whether nothing was wrong, and everything was read.
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.data.bad.total() == 0 && !self.data.interrupted && self.unlisted == 0
     }

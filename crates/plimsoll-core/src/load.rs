@@ -153,7 +153,6 @@ impl From<&str> for AgentFailure {
 
 impl AgentEvent {
     /// Whether nothing more comes of the task.
-    #[must_use]
     pub fn is_last(&self) -> bool {
         matches!(
             self,
@@ -176,7 +175,6 @@ pub struct AgentTrialResult {
 }
 
 /// From the first node that began to the last one; `None` when fewer than two are known.
-#[must_use]
 pub fn start_spread(nodes: &[ClientLoadNodeResult]) -> Option<Nanos> {
     let began: Vec<i64> = nodes.iter().filter_map(|node| node.began_ns).collect();
     let (first, last) = (began.iter().min()?, began.iter().max()?);
@@ -185,7 +183,6 @@ pub fn start_spread(nodes: &[ClientLoadNodeResult]) -> Option<Nanos> {
 
 /// Evenness of shares: Jain's index (Jain, Chiu and Hawe 1984), 1 when all are equal, 1/n when one share is
 /// the whole total; `None` for fewer than two shares or a total of 0.
-#[must_use]
 pub fn evenness(shares: &[f64]) -> Option<f64> {
     let total: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -197,8 +194,7 @@ pub fn evenness(shares: &[f64]) -> Option<f64> {
 /// offered.
 pub const LOST_SHARE: f64 = 0.05;
 
-/// How many of so many nodes are that share: none of a few.
-#[must_use]
+/// The number of nodes that a trial on `nodes` nodes may lose, rounded down: 0 where they are few.
 pub fn lost_max(nodes: usize, share: f64) -> usize {
     let most = (0..=nodes).rev();
     // Rounded down, whatever the last digit of a product is.
@@ -209,7 +205,6 @@ pub fn lost_max(nodes: usize, share: f64) -> usize {
 /// The results of all nodes as one: histograms and counts are added exactly, rates are over the
 /// longest measured part. `parts` has the account of every node, with its own result unless it was
 /// lost. When more than `lost_max` were, the trial failed.
-#[must_use]
 pub fn pool(
     trial: &TrialId,
     parts: Vec<(ClientLoadNodeResult, Option<TrialResult>)>,

@@ -180,7 +180,6 @@ pub struct LoadLineBatch {
 
 impl LoadLineBatch {
     /// All of these as one.
-    #[must_use]
     pub fn sum(batches: &[LoadLineBatch]) -> LoadLineBatch {
         LoadLineBatch {
             operations: batches.iter().map(|batch| batch.operations).sum(),
@@ -211,13 +210,11 @@ pub struct LoadLineRecord {
 
 impl LoadLineSlo {
     /// Whether it is about operations of this kind.
-    #[must_use]
     pub fn is_about(&self, kind: OpKind) -> bool {
         self.kind.is_none_or(|wanted| wanted == kind)
     }
 
     /// How many of these response times are beyond it, or their sum where their mean is limited.
-    #[must_use]
     pub fn amount(&self, response: &Histogram, errors: u64) -> f64 {
         match self.quantity {
             LoadLineQuantity::Quantile(_) => beyond(response, self.at_most),
@@ -227,7 +224,6 @@ impl LoadLineSlo {
     }
 
     /// Value of the limited quantity for these operations: nanoseconds, or a share.
-    #[must_use]
     pub fn value(&self, response: &Histogram, errors: u64) -> f64 {
         match self.quantity {
             LoadLineQuantity::Quantile(q) => response.quantile_ns(q) as f64,
@@ -237,7 +233,6 @@ impl LoadLineSlo {
     }
 
     /// A value of what it limits, as people read it.
-    #[must_use]
     pub fn show(&self, value: f64) -> String {
         match self.quantity {
             LoadLineQuantity::Errors => format!("{} %", trimmed(value * 100.0)),
@@ -246,7 +241,6 @@ impl LoadLineSlo {
     }
 
     /// The limited quantity: `read p99`.
-    #[must_use]
     pub fn subject(&self) -> String {
         let quantity = match self.quantity {
             LoadLineQuantity::Quantile(q) => format!("p{}", trimmed(q * 100.0)),

@@ -286,7 +286,6 @@ impl MappingMetric {
 
 impl MappingUnit {
     /// Bytes or seconds of one, and which of these.
-    #[must_use]
     pub fn scale(self) -> (MappingDimension, f64) {
         use MappingDimension::{Bytes, Operations, Time};
         match self {

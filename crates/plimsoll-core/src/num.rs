@@ -2,7 +2,6 @@
 //! Checked conversions between numbers, so that casts are argued once.
 
 /// Nearest unsigned integer; negative and NaN become 0, too large becomes `u64::MAX`.
-#[must_use]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -13,7 +12,6 @@ pub fn round_u64(value: f64) -> u64 {
 }
 
 /// Integer part; negative and NaN become 0, too large becomes `u64::MAX`.
-#[must_use]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -24,19 +22,16 @@ pub fn floor_u64(value: f64) -> u64 {
 }
 
 /// As `u32`, saturating.
-#[must_use]
 pub fn saturating_u32(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// As `usize`; the supported machines are 64-bit, so nothing is lost.
-#[must_use]
 pub fn to_usize(value: u64) -> usize {
     usize::try_from(value).expect("64-bit machine")
 }
 
 /// `part / whole`, or 0 when `whole` is 0.
-#[must_use]
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }

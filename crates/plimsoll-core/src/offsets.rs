@@ -32,7 +32,7 @@ pub enum OffsetPattern {
     Sequential,
     /// One stream from the end of the region to its start, then from its end again.
     Backward,
-    /// Sequential runs of so many blocks, each from a place drawn uniformly.
+    /// Sequential runs of a fixed number of blocks, each from a place drawn uniformly.
     Runs {
         /// Blocks in a run.
         blocks: u64,

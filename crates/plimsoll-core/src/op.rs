@@ -2,7 +2,6 @@
 //! One operation: what was asked, when it was meant to start, what became of it.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 use crate::units::Nanos;
 
@@ -61,7 +60,7 @@ pub enum OpKind {
 }
 
 crate::named::named_variants! {
-    OpKind,
+    OpKind, Display,
     /// The name in reports and files.
     name:
     Read => "read",
@@ -98,12 +97,6 @@ impl OpKind {
     #[must_use]
     pub fn is_write(self) -> bool {
         matches!(self, OpKind::Write | OpKind::Append | OpKind::WriteWhole)
-    }
-}
-
-impl fmt::Display for OpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -170,7 +163,6 @@ impl OpSampleBatch {
 
     /// Only `sample`.
     #[inline]
-    #[must_use]
     pub fn only(sample: &OpSample) -> Self {
         let mut alike = OpSampleBatch {
             kind: sample.request.kind,

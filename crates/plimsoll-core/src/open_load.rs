@@ -39,7 +39,6 @@ pub struct OpenLoad {
 
 impl OpenLoad {
     /// Nothing, yet, of a measured part of this length.
-    #[must_use]
     pub fn new(length: Option<Nanos>) -> OpenLoad {
         OpenLoad {
             phase: String::new(),
@@ -51,7 +50,7 @@ impl OpenLoad {
         }
     }
 
-    /// So many requests were due at `at`, from the start of the measured part.
+    /// Counts requests that were due at `at`, from the start of the measured part.
     #[inline]
     pub fn due_at(&mut self, at: Nanos, requests: u64) {
         // Requests that follow a late operation, such as its sync, are due when it ends, which may
@@ -64,7 +63,7 @@ impl OpenLoad {
         grown(&mut self.due, step)[step] += requests;
     }
 
-    /// So many requests ended at `at`.
+    /// Counts requests that ended at `at`.
     #[inline]
     pub fn ended_at(&mut self, at: Nanos, requests: u64) {
         if self.length.is_some_and(|length| at >= length) {

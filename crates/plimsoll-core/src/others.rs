@@ -71,7 +71,6 @@ pub struct NeighbourDiskUse {
 
 impl NeighbourDiskUse {
     /// The share of the time in which it worked.
-    #[must_use]
     pub fn share(&self) -> f64 {
         ratio(self.busy.0 as f64, self.length.0 as f64).min(1.0)
     }
@@ -79,13 +78,11 @@ impl NeighbourDiskUse {
 
 impl NeighbourUse {
     /// The share of all processor time that other programs took.
-    #[must_use]
     pub fn cpu_share(&self) -> f64 {
         self.share(self.cpu_ns)
     }
 
     /// The share of all processor time that other machines took.
-    #[must_use]
     pub fn steal_share(&self) -> f64 {
         self.share(self.steal_ns)
     }
@@ -121,7 +118,6 @@ impl NeighbourUse {
 
     /// Activity that disturbs a measurement, in words: `other processes used 71 % of the CPUs and
     /// 40 % of vda`; `None` on a quiet machine.
-    #[must_use]
     pub fn disturbance(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut used = Vec::new();
@@ -141,7 +137,6 @@ impl NeighbourUse {
     }
 
     /// All of these stretches as one; `None` of none.
-    #[must_use]
     pub fn of_all<'a>(all: impl Iterator<Item = &'a NeighbourUse>) -> Option<NeighbourUse> {
         all.fold(None, |sum: Option<NeighbourUse>, one| match sum {
             Some(sum) => Some(sum.and(one)),
@@ -150,14 +145,12 @@ impl NeighbourUse {
     }
 
     /// Whether others took as much of the processors as decides what is measured.
-    #[must_use]
     pub fn takes_processors(&self) -> bool {
         self.cpu_share() >= DECIDING_CPU_SHARE || self.steal_share() >= DECIDING_CPU_SHARE
     }
 
     /// Activity that may have decided in place of the storage, in words: `other programs took 66 %
     /// of the CPUs`.
-    #[must_use]
     pub fn decides(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         if self.cpu_share() >= DECIDING_CPU_SHARE {
@@ -179,7 +172,6 @@ impl NeighbourUse {
     }
 
     /// All its figures in one line.
-    #[must_use]
     pub fn line(&self) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let waited = self.waited.map_or_else(

@@ -155,7 +155,6 @@ pub struct OutageResult {
 
 impl OutageResult {
     /// Computes the outage from the probes, in any order.
-    #[must_use]
     pub fn of(
         sessions: &[OutageProbeSession],
         probes: &[OutageProbe],
@@ -188,19 +187,16 @@ impl OutageResult {
     }
 
     /// The longest stall of any session, of writes or of reads.
-    #[must_use]
     pub fn worst(&self, kind: OpKind) -> Option<OutageStall> {
         self.stalls(kind).into_iter().next_back()
     }
 
     /// Failed operations of all sessions.
-    #[must_use]
     pub fn errors(&self) -> u64 {
         self.sessions.iter().map(|session| session.errors).sum()
     }
 
     /// Whether all sessions survived.
-    #[must_use]
     pub fn survived(&self) -> bool {
         self.sessions.iter().all(|session| session.survived)
     }

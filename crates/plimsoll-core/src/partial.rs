@@ -72,7 +72,6 @@ impl PoolSettings {
     }
 
     /// In which of them these differ from others, for a message; `None` when in none.
-    #[must_use]
     pub fn difference(&self, other: &PoolSettings) -> Option<String> {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
         let settings = |of: &PoolSettings| {
@@ -362,7 +361,6 @@ impl RecordingSummary {
 
     /// Whether of two summaries of one recording this one is kept: by its name, so that it does not
     /// matter which came first.
-    #[must_use]
     pub fn precedes(&self, other: &RecordingSummary) -> bool {
         let texts = |of: &RecordingSummary| (of.name.clone(), of.unread.clone(), of.notes.clone());
         texts(self) < texts(other)
@@ -435,7 +433,6 @@ impl RequestsSummary {
 }
 
 /// Whether a text is a SHA-256 in lower-case hexadecimal digits.
-#[must_use]
 pub fn is_sha256(text: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     text.len() == 64 && text.bytes().all(is_digit)

@@ -170,7 +170,6 @@ impl DiskProfile {
     pub const POINTS_MAX: usize = 500;
 
     /// One direction.
-    #[must_use]
     pub fn direction(&self, direction: IoDirection) -> Option<&DirectionProfile> {
         self.directions.iter().find(|d| d.direction == direction)
     }

@@ -113,7 +113,6 @@ pub struct DeviceCounterSample {
 
 impl DeviceCounterSample {
     /// A whole disk.
-    #[must_use]
     pub fn disk(name: &str, counted: DiskCounters) -> DeviceCounterSample {
         DeviceCounterSample {
             name: name.into(),
@@ -181,7 +180,6 @@ pub struct TraceRequest {
 
 impl TraceRequest {
     /// The request as a play asks for it.
-    #[must_use]
     pub fn traced(&self) -> TraceAccess {
         TraceAccess {
             at: self.at,
@@ -249,7 +247,6 @@ pub struct CaptureStats {
 
 impl CaptureStats {
     /// Share of one processor that it used.
-    #[must_use]
     pub fn cpu_share(&self) -> f64 {
         self.cpu.as_secs_f64() / self.length.as_secs_f64().max(1e-9)
     }

@@ -55,7 +55,6 @@ fn split_mix(state: &mut u64) -> u64 {
 
 impl Rng {
     /// Starts the sequence of `seed`.
-    #[must_use]
     pub fn new(seed: Seed) -> Self {
         let mut state = seed.0;
         Rng(std::array::from_fn(|_| split_mix(&mut state)))

@@ -90,14 +90,12 @@ pub struct RunDiffRow {
 
 impl RunDiffRow {
     /// Whether the change is for the better.
-    #[must_use]
     pub fn is_better(&self) -> bool {
         let more = self.ratio.is_some_and(|ratio| ratio.estimate > 1.0);
         more == self.metric.more_is_better()
     }
 
     /// Whether the later result is worse, or one of both systems cannot carry the load.
-    #[must_use]
     pub fn is_worse(&self) -> bool {
         match self.verdict {
             ComparisonVerdict::Different => !self.is_better(),

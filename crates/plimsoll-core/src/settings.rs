@@ -41,7 +41,6 @@ pub enum SettingError {
 }
 
 /// Words that point at the nearest known name.
-#[must_use]
 pub fn hint(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean '{name}'?)"))
 }
@@ -60,7 +59,6 @@ pub struct SettingDefinition {
 }
 
 /// A setting on one line.
-#[must_use]
 pub const fn setting(
     name: &'static str,
     unit: SettingUnit,
@@ -94,19 +92,16 @@ pub struct SettingLevels {
 }
 
 /// A value at which an acknowledged write is as safe as at any other.
-#[must_use]
 pub const fn level(value: &'static str) -> SettingLevel {
     SettingLevel { value, risk: "" }
 }
 
 /// A value that weakens durability: what an acknowledged write may lose at it.
-#[must_use]
 pub const fn risky(value: &'static str, risk: &'static str) -> SettingLevel {
     SettingLevel { value, risk }
 }
 
 /// The values of one setting, on one line.
-#[must_use]
 pub const fn levels(setting: &'static str, levels: &'static [SettingLevel]) -> SettingLevels {
     SettingLevels { setting, levels }
 }
@@ -205,7 +200,6 @@ impl SettingValues {
     }
 
     /// An error about the value of a setting, as whatever error the caller has.
-    #[must_use]
     pub fn wrong<E: From<SettingError>>(&self, name: &str, value: &str, reason: &str) -> E {
         let error = SettingError::Value {
             owner: self.owner.clone(),
@@ -217,19 +211,16 @@ impl SettingValues {
     }
 
     /// Whether there is such a setting.
-    #[must_use]
     pub fn is_declared(&self, name: &str) -> bool {
         self.declared.iter().any(|setting| setting.name == name)
     }
 
     /// Whether the user gave it.
-    #[must_use]
     pub fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|(key, _)| key == name)
     }
 
     /// Every value given for a setting, in order; the default when none was and there is one.
-    #[must_use]
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let given = self.given.iter().filter(|(key, _)| key == name);
         let given: Vec<&str> = given.map(|(_, value)| value.as_str()).collect();
@@ -241,13 +232,11 @@ impl SettingValues {
     }
 
     /// The last value of a setting, or its default; empty when there is neither.
-    #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.texts(name).last().copied().unwrap_or_default()
     }
 
     /// Bytes; 0 when there is neither a value nor a default.
-    #[must_use]
     pub fn bytes(&self, name: &str) -> u64 {
         let SettingUnit::Size(each) = self.declared(name).unit else {
             unreachable!("'{name}' is declared as a size");
@@ -256,7 +245,6 @@ impl SettingValues {
     }
 
     /// A whole number; 0 when there is neither a value nor a default.
-    #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or(0)
     }
@@ -295,25 +283,21 @@ impl SettingValues {
     }
 
     /// A decimal number; 0 when there is neither a value nor a default.
-    #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         self.text(name).parse().unwrap_or(0.0)
     }
 
     /// A time; 0 when there is neither a value nor a default.
-    #[must_use]
     pub fn time(&self, name: &str) -> Nanos {
         parse_time(self.text(name)).unwrap_or_default()
     }
 
     /// Whether a flag is set.
-    #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         parse_flag(self.text(name)).unwrap_or(false)
     }
 
     /// All settings with their values, in the order of their declaration, for the record.
-    #[must_use]
     pub fn resolved(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for setting in self.declared {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SyncPolicy {
-    /// After every so many writes of a worker one sync of its file follows; 0: none.
+    /// Number of writes of a worker after which one sync of its file follows; 0: none.
     pub every: u32,
     /// With what.
     pub with: SyncKind,

@@ -78,7 +78,6 @@ impl<V: Copy + Default> IntHashMap<V> {
     }
 
     /// Everything in it, by number.
-    #[must_use]
     pub fn sorted(&self) -> Vec<(u64, V)> {
         let mut all: Vec<(u64, V)> = self.iter().collect();
         all.sort_unstable_by_key(|(number, _)| *number);

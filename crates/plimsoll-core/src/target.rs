@@ -53,7 +53,6 @@ pub enum NodeTarget {
 
 impl NodeTarget {
     /// Whether time there is real, not virtual.
-    #[must_use]
     pub fn is_in_real_time(&self) -> bool {
         !matches!(self, NodeTarget::Sim(_))
     }
@@ -130,7 +129,6 @@ pub struct TargetFacts {
 
 impl TargetFacts {
     /// Why what is measured here is memory and no storage, if it is.
-    #[must_use]
     pub fn memory(&self) -> Option<&str> {
         let file_system = self.file_system.as_str();
         let by_name = matches!(file_system, "tmpfs" | "ramfs").then_some(file_system);
@@ -138,7 +136,6 @@ impl TargetFacts {
     }
 
     /// Description in one line: `ext4 on /dev/vda (virtio, 252 GiB, 70 GiB free)`.
-    #[must_use]
     pub fn line(&self) -> String {
         let size = |bytes: u64| crate::units::size(bytes as f64);
         let is_device = self.file_system == "none";

@@ -8,7 +8,6 @@ const REPLACEMENT: char = '\u{fffd}';
 /// Whether a character does something instead of being seen: a control character, a mark that
 /// changes the direction of the text around it, an invisible tag, or a separator of lines or
 /// paragraphs that is not a line feed.
-#[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -17,7 +16,6 @@ pub fn is_unprintable(c: char) -> bool {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-#[must_use]
 pub fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.split_last() {
@@ -27,20 +25,17 @@ pub fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
 }
 
 /// The text in one line, with each unprintable character replaced.
-#[must_use]
 pub fn printable(text: &str) -> String {
     replace(text, |_| false)
 }
 
 /// The same for text of several lines: line feeds and tabs stay.
-#[must_use]
 pub fn printable_lines(text: &str) -> String {
     replace(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// The same for text that we coloured ourselves: a sequence that sets colour or weight stays
 /// (`ESC [ digits and semicolons m`), all others go.
-#[must_use]
 pub fn printable_coloured(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -58,7 +53,6 @@ pub fn printable_coloured(text: &str) -> String {
 }
 
 /// JSON with the same characters escaped, so that it loses nothing and shows nothing of them.
-#[must_use]
 pub fn printable_json(json: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(json.len());
@@ -96,7 +90,6 @@ fn replace(text: &str, keep: impl Fn(char) -> bool) -> String {
 }
 
 /// A word of a command as a shell takes it.
-#[must_use]
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

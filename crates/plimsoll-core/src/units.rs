@@ -23,7 +23,6 @@ impl Nanos {
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// From seconds, rounded to the nearest nanosecond; negative becomes 0.
-    #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Nanos {
         Nanos(round_u64(seconds * 1e9))
     }
@@ -69,7 +68,6 @@ impl fmt::Display for Nanos {
 }
 
 /// A length of time with three significant digits: `412 ns`, `3.71 µs`, `12.0 ms`, `2.50 s`.
-#[must_use]
 pub fn duration(time: Nanos) -> String {
     let ns = time.0 as f64;
     match time.0 {
@@ -81,7 +79,6 @@ pub fn duration(time: Nanos) -> String {
 }
 
 /// A clock-like length for plans and ETAs: `45 s`, `3 min 05 s`, `2 h 10 min`.
-#[must_use]
 pub fn clock_duration(time: Nanos) -> String {
     let seconds = round_u64(time.as_secs_f64());
     match seconds {
@@ -92,7 +89,6 @@ pub fn clock_duration(time: Nanos) -> String {
 }
 
 /// A size: `512 B`, `29.7 KiB`, `1.00 GiB`.
-#[must_use]
 pub fn size(bytes: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     // A sum of nothing is a negative zero.
@@ -110,13 +106,11 @@ pub fn size(bytes: f64) -> String {
 }
 
 /// Bytes per second.
-#[must_use]
 pub fn throughput(bytes_per_s: f64) -> String {
     format!("{}/s", size(bytes_per_s))
 }
 
 /// A rate of operations: `85.0`, `12.3k`, `1.20M`.
-#[must_use]
 pub fn rate(per_s: f64) -> String {
     if per_s >= 1e6 {
         format!("{}M", three_digits(per_s / 1e6))
@@ -128,13 +122,11 @@ pub fn rate(per_s: f64) -> String {
 }
 
 /// A fraction as a percentage with one decimal and a sign: `+1.2 %`.
-#[must_use]
 pub fn signed_percent(fraction: f64) -> String {
     format!("{:+.1} %", fraction * 100.0)
 }
 
 /// Three significant digits, never exponent notation.
-#[must_use]
 pub fn three_digits(value: f64) -> String {
     // A sum of nothing is a negative zero.
     let value = value + 0.0;
@@ -181,7 +173,6 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a fraction: `5%` or `0.05`. A number above 1 without a sign may be meant as a percentage.
-#[must_use]
 pub fn parse_fraction(text: &str) -> Option<f64> {
     let parse = |number: &str| number.trim().parse::<f64>().ok();
     let fraction = match text.trim().strip_suffix('%') {
@@ -233,7 +224,6 @@ pub fn parse_duration(text: &str) -> Result<Nanos, String> {
 }
 
 /// A line of block characters, one per value, scaled to the largest: a chart for a terminal.
-#[must_use]
 pub fn sparkline(values: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let top = values.iter().copied().fold(0.0, f64::max);

@@ -81,7 +81,6 @@ pub enum WrittenSeed {
 
 impl WrittenSeed {
     /// The number, if this is one.
-    #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {
             WrittenSeed::Number(number) => u64::try_from(*number).ok(),

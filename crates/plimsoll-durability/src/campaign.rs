@@ -76,7 +76,6 @@ pub trait DurabilityListener {
 
 impl DurabilityCampaign<'_> {
     /// Rows without figures.
-    #[must_use]
     pub fn empty_rows(&self) -> Vec<DurabilityRow> {
         let row = |row: &LabelledSettings| {
             let promise = self.file.promise(&row.settings);

@@ -86,19 +86,16 @@ impl AckAccount {
     }
 
     /// How many values were acknowledged.
-    #[must_use]
     pub fn acknowledged(&self) -> usize {
         self.instants.len()
     }
 
     /// When each was.
-    #[must_use]
     pub fn instants(&self) -> &[AckInstant] {
         &self.instants
     }
 
     /// From the first acknowledgement to the last.
-    #[must_use]
     pub fn span(&self) -> Nanos {
         match (self.instants.first(), self.instants.last()) {
             (Some(first), Some(last)) => last.at.since(first.at),
@@ -107,7 +104,6 @@ impl AckAccount {
     }
 
     /// Judges what is there after a cut at this instant.
-    #[must_use]
     pub fn judge(&self, found: &FoundKeys, cut: CutInstant) -> CrashFindings {
         let mut findings = CrashFindings::default();
         let mut oldest: Option<Nanos> = None;
@@ -147,7 +143,6 @@ impl AckAccount {
 
     /// The findings where nothing can be asked: the file system is not mounted, or the server does not
     /// start.
-    #[must_use]
     pub fn nothing_to_ask(
         &self,
         flaw: DurabilityFlaw,
@@ -166,7 +161,6 @@ impl AckAccount {
 
     /// Keys of which a witness that is asked while the server runs does not find the last acknowledged
     /// value.
-    #[must_use]
     pub fn not_found_alive(&self, found: &FoundKeys) -> BTreeSet<&str> {
         let of_key = |(key, values): (&'_ String, &Vec<SubmittedValue>)| {
             let expected = last_acknowledged(values, CutInstant::NEVER)?;

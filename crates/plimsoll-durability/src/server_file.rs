@@ -272,7 +272,6 @@ pub struct ServerSettings(pub BTreeMap<String, String>);
 
 impl ServerFile {
     /// The first value of each setting.
-    #[must_use]
     pub fn defaults(&self) -> ServerSettings {
         let first = |(name, setting): (&String, &ServerSetting)| {
             (
@@ -325,7 +324,6 @@ impl ServerFile {
 
     /// The losses that the manual allows with these settings, and the longest window that it promises;
     /// empty where they claim to be safe.
-    #[must_use]
     pub fn promise(&self, settings: &ServerSettings) -> ServerPromise {
         let mut risks = Vec::new();
         let mut windows = Vec::new();
@@ -356,7 +354,6 @@ impl ServerFile {
 
 impl ServerSettings {
     /// The value of a setting; empty where there is none.
-    #[must_use]
     pub fn value(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

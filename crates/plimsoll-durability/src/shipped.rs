@@ -39,7 +39,6 @@ pub fn shipped_servers() -> impl Iterator<Item = &'static str> {
 }
 
 /// The text of one of them.
-#[must_use]
 pub fn shipped_server(name: &str) -> Option<&'static str> {
     let found = SHIPPED.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text)

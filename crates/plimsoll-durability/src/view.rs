@@ -44,32 +44,20 @@ pub enum ServerScript {
     Have,
 }
 
-impl ServerScript {
-    /// Every script.
-    pub const ALL: [ServerScript; 6] = [
-        ServerScript::Version,
-        ServerScript::Prepare,
-        ServerScript::Start,
-        ServerScript::Ready,
-        ServerScript::Ack,
-        ServerScript::Have,
-    ];
-
+plimsoll_core::named::named_variants! {
+    ServerScript,
     /// Its key, and the name of its file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            ServerScript::Version => "version",
-            ServerScript::Prepare => "prepare",
-            ServerScript::Start => "start",
-            ServerScript::Ready => "ready",
-            ServerScript::Ack => "ack",
-            ServerScript::Have => "have",
-        }
-    }
+    name:
+    Version => "version",
+    Prepare => "prepare",
+    Start => "start",
+    Ready => "ready",
+    Ack => "ack",
+    Have => "have",
+}
 
+impl ServerScript {
     /// Its text in a file; empty where it has none.
-    #[must_use]
     pub fn text(self, file: &ServerFile) -> &str {
         match self {
             ServerScript::Version => &file.version,
@@ -99,7 +87,6 @@ pub struct ServerView {
 
 impl ServerView {
     /// The command that runs a script with this data directory.
-    #[must_use]
     pub fn command(&self, script: ServerScript, data: &Path, mark: &str, seed: u64) -> PlanCommand {
         let mut words: Vec<String> = vec!["--cap-add".into(), "ALL".into()];
         // Made for a mount, a directory would be for root alone.
@@ -188,7 +175,6 @@ impl ServerView {
 }
 
 /// The accounts that a view has.
-#[must_use]
 pub fn accounts() -> [(&'static str, String); 2] {
     let user = SERVER_USER;
     [

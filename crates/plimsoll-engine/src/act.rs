@@ -74,7 +74,7 @@ enum WorkerRole<'a> {
     Blocks(BlockIoWorkerContext<'a>),
     /// All workers of all groups, in virtual time.
     AllBlocks(Vec<BlockIoWorkerContext<'a>>),
-    /// So many threads of a file loop from this number on.
+    /// Threads of a file loop: the number of the first, and how many.
     Threads(u32, u32),
 }
 

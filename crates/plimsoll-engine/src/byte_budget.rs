@@ -11,8 +11,7 @@ pub struct ByteBudget {
 }
 
 impl ByteBudget {
-    /// One of so many bytes.
-    #[must_use]
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: u64) -> Self {
         ByteBudget {
             bytes,
@@ -26,7 +25,6 @@ impl ByteBudget {
     }
 
     /// Whether they are spent.
-    #[must_use]
     pub fn is_spent(&self) -> bool {
         self.moved.load(Ordering::Relaxed) >= self.bytes
     }

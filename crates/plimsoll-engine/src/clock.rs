@@ -20,7 +20,6 @@ pub struct SimClock(Rc<Cell<u64>>);
 
 impl SimClock {
     /// A clock at 0.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

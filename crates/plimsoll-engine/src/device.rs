@@ -18,8 +18,8 @@ use crate::error::EngineError;
 use crate::held::TargetHandle;
 use crate::layout::write_random;
 
-/// Places that are looked at for whether a device has been filled. With so many, a part of 1 % that
-/// was not is found with a probability of 99.4 %.
+/// Places that are read to see whether a device has been filled. With this number, an unfilled part of
+/// 1 % is found with a probability of 99.4 %.
 const SAMPLES: usize = 512;
 
 /// Places that are looked at when this process has found or made it full before: trials follow each other,

@@ -55,8 +55,8 @@ const SPIN_SHARE: u64 = 10;
 const SPIN_MIN: Nanos = Nanos(20_000);
 const SPIN_MAX: Nanos = Nanos(200_000);
 
-/// When so many first operations have all failed, the run is given up; when so many fail one after
-/// another later on, it ends with what was measured.
+/// When the first operations of a run, this number of them, all fail, the run is given up. When as many
+/// fail in a row later on, the run ends with the results up to then.
 const HOPELESS: u64 = 100;
 
 /// The fill byte that a checked read is to replace: no stamp, and not the zeros of a hole.
@@ -90,7 +90,6 @@ impl DriverLimits<'_> {
     pub const DRAIN: Nanos = Nanos(10_000_000_000);
 
     /// Limits of a run that ends at `end` on a real clock.
-    #[must_use]
     pub fn real(end: Nanos) -> Self {
         DriverLimits {
             deadline: end + Self::DRAIN,
@@ -101,7 +100,6 @@ impl DriverLimits<'_> {
     }
 
     /// Limits of a run that ends at `end` in virtual time.
-    #[must_use]
     pub fn simulated(end: Nanos) -> Self {
         DriverLimits {
             deadline: end + Self::DRAIN,

@@ -94,7 +94,6 @@ pub struct IoBuffer {
 
 impl IoBuffer {
     /// `len` bytes of the random sequence of `seed`.
-    #[must_use]
     pub fn random(len: usize, seed: Seed) -> Self {
         let mut buffer = IoBuffer::zeroed(len);
         fill_random(buffer.bytes_mut(), &mut Rng::new(seed));
@@ -110,7 +109,6 @@ impl IoBuffer {
     }
 
     /// The bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
     }
@@ -122,7 +120,6 @@ impl IoBuffer {
 }
 
 /// One buffer of `len` bytes per slot.
-#[must_use]
 pub fn buffers(slots: u32, len: u32, seed: Seed) -> Vec<IoBuffer> {
     let buffer = |slot| IoBuffer::random(len as usize, seed.derive("buffer", u64::from(slot)));
     (0..slots).map(buffer).collect()
@@ -145,7 +142,6 @@ pub fn fits(request: &OpRequest, room: usize) -> bool {
 }
 
 /// How many slots of `len` bytes fit into [`POOL_BYTES_MAX`], at most `wanted`, at least 1.
-#[must_use]
 pub fn affordable_slots(wanted: u32, len: u32) -> u32 {
     let affordable = POOL_BYTES_MAX / u64::from(len.max(1));
     wanted

@@ -83,7 +83,6 @@ pub struct FileSlotTable {
 
 impl FileSlotTable {
     /// Draws sizes and existence for every slot of `set`. The same seed gives the same set.
-    #[must_use]
     pub fn new(set: &FileSet, seed: Seed) -> Self {
         let mut existence = Rng::new(seed.derive("file existence", 0));
         let mut fileset = FileSlotTable {
@@ -114,26 +113,22 @@ impl FileSlotTable {
     }
 
     /// Number of slots.
-    #[must_use]
     pub fn entries(&self) -> u32 {
         saturating_u32(self.slots.len() as u64)
     }
 
     /// Whether the file exists, as far as the set knows.
-    #[must_use]
     pub fn exists(&self, file: u32) -> bool {
         self.state(file) & EXISTS != 0
     }
 
     /// How many have it open.
-    #[must_use]
     pub fn open_count(&self, file: u32) -> u32 {
         self.state(file) & !(EXISTS | BUSY)
     }
 
     /// The size that the slot was given, in bytes: what is laid out, and what writing a whole
     /// file makes of it.
-    #[must_use]
     pub fn designated_bytes(&self, file: u32) -> u64 {
         let mean = self.mean_bytes;
         let rng = || Rng::new(self.seed.derive("slot", u64::from(file)));
@@ -148,7 +143,6 @@ impl FileSlotTable {
     }
 
     /// Current size in bytes.
-    #[must_use]
     pub fn size_bytes(&self, file: u32) -> u64 {
         self.sizes[file as usize].load(Ordering::Relaxed)
     }

@@ -33,7 +33,7 @@ struct StartBarrierState {
 }
 
 impl StartBarrier {
-    /// A gate for so many workers, that opens at `start_at` on the machine's clock, or as soon as
+    /// A barrier for `workers` workers that opens at `start_at` on the machine's clock, or as soon as
     /// all are there if that is later.
     pub(crate) fn new(workers: u32, start_at: Nanos) -> Self {
         StartBarrier {

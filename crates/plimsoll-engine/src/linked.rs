@@ -38,7 +38,6 @@ pub struct DependencyReplaySource {
 
 impl DependencyReplaySource {
     /// Plays the requests of `excerpt` until `end`.
-    #[must_use]
     pub fn new(
         requests: PackedReplay,
         excerpt: &ModelExcerpt,

@@ -87,7 +87,7 @@ fn check_within(
     )))
 }
 
-/// Refuses what the registers of so many blocks would not fit into.
+/// Refuses a verification whose registers of `blocks` blocks do not fit into the available memory.
 pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), EngineError> {
     let found = std::fs::read_to_string("/proc/meminfo").ok();
     let Some(available) = found.as_deref().and_then(available_bytes) else {

@@ -19,7 +19,6 @@ pub struct NullEngine {
 
 impl NullEngine {
     /// An engine of `slots` slots.
-    #[must_use]
     pub fn new(slots: u32) -> Self {
         NullEngine {
             slots,

@@ -116,7 +116,6 @@ pub struct SampleRecorder<B> {
 
 impl<B: IntervalListener> SampleRecorder<B> {
     /// A recorder for a run whose first `warmup` is not measured.
-    #[must_use]
     pub fn new(warmup: Nanos, boundary: B) -> Self {
         SampleRecorder {
             tally: IntervalStats::default(),
@@ -216,7 +215,6 @@ impl<B: IntervalListener> SampleRecorder<B> {
 
     /// Whether the times that requests waited for room in the queue are wanted.
     #[inline]
-    #[must_use]
     pub fn wants_queue_times(&self) -> bool {
         self.marks.open.is_some()
     }
@@ -247,7 +245,7 @@ impl<B: IntervalListener> SampleRecorder<B> {
         }
     }
 
-    /// Says that so many operations were seen to have ended at `at`.
+    /// Counts operations whose end was seen at `at`, unless that is in the warm-up.
     #[inline]
     pub fn ended(&mut self, at: Nanos, ops: usize) {
         if at >= self.warmup {
@@ -256,7 +254,6 @@ impl<B: IntervalListener> SampleRecorder<B> {
     }
 
     /// The generator's account of the measured part so far.
-    #[must_use]
     pub fn own(&self) -> WorkerOverhead {
         self.own
     }
@@ -281,13 +278,11 @@ impl<B: IntervalListener> SampleRecorder<B> {
     }
 
     /// The second that the measured part has reached.
-    #[must_use]
     pub fn second(&self) -> u64 {
         self.second.unwrap_or(0)
     }
 
     /// When the last recorded operation ended; 0 when none was recorded.
-    #[must_use]
     pub fn last_end(&self) -> Nanos {
         self.last_end
     }

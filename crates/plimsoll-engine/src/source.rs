@@ -165,7 +165,6 @@ pub struct OpenLoopSource {
 
 impl OpenLoopSource {
     /// Plays the requests of `excerpt` until `end`.
-    #[must_use]
     pub fn new(requests: ModelReplay, excerpt: &ModelExcerpt, end: Nanos) -> Self {
         OpenLoopSource {
             requests,

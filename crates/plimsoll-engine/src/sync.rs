@@ -23,7 +23,6 @@ pub struct SyncEngine {
 
 impl SyncEngine {
     /// An engine on `target` for requests of at most `len_max` bytes.
-    #[must_use]
     pub fn new(target: RequestTarget, len_max: u32, seed: Seed) -> Self {
         SyncEngine {
             target,

@@ -73,7 +73,6 @@ impl RequestTarget {
     }
 
     /// A second handle on the same target, for another thread; `None` where state is per thread.
-    #[must_use]
     pub fn share(&self) -> Option<RequestTarget> {
         match self {
             RequestTarget::File(file) => Some(RequestTarget::File(Arc::clone(file))),
@@ -82,7 +81,6 @@ impl RequestTarget {
     }
 
     /// Whether `kind` means something here.
-    #[must_use]
     pub fn supports(&self, kind: OpKind) -> bool {
         match self {
             RequestTarget::File(_) => matches!(

@@ -18,7 +18,7 @@ pub(crate) struct WorkerStatsSource<S> {
 }
 
 impl<S: RequestSource> WorkerStatsSource<S> {
-    /// Watches a source of so many workers.
+    /// Watches a source of `workers` workers.
     pub(crate) fn new(source: S, workers: u32, warmup: Nanos) -> Self {
         WorkerStatsSource {
             source,

@@ -56,7 +56,7 @@ fn otsu_of_logs(cells: &[ModelInterval], direction: IoDirection) -> Option<f64> 
     otsu(&logs).map(f64::exp_m1)
 }
 
-/// The rate whose crossings a period of so many steps shows best.
+/// The rate whose crossings a period of `steps` steps explains best.
 fn rhythmic(rates: &[f64], steps: f64) -> Option<f64> {
     let ascending = sorted(rates);
     let place = |i: u32| quantile(&ascending, f64::from(i) / 100.0);

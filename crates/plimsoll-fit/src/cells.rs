@@ -53,7 +53,7 @@ impl IntervalGrid {
     }
 }
 
-/// Whether a disk can do so much: the larger of reads and writes, and of their bytes.
+/// Whether a disk can do this number of operations and move this number of bytes in the time.
 pub(crate) fn is_plausible(ops: f64, bytes: f64, seconds: f64) -> bool {
     ops <= OPS_PER_S_MAX * seconds && bytes <= BYTES_PER_S_MAX * seconds
 }
@@ -122,7 +122,7 @@ pub(crate) fn known_cells(series: &DiskSeries) -> IntervalGrid {
 }
 
 impl IntervalGrid {
-    /// Adds an interval in so many cells of one length.
+    /// Adds an interval, split into `parts` cells of one length.
     fn push(
         &mut self,
         interval: &CounterInterval,

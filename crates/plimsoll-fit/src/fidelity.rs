@@ -35,7 +35,6 @@ const INTERVALS_MIN: usize = 8;
 /// as many cells, which then are of the same lengths; else by their distributions): mean rates and
 /// size, distribution of the interval rates, burstiness at several scales, and the bursts that were
 /// found. A direction in which nothing was recorded gets one line, that nothing was submitted.
-#[must_use]
 pub fn fidelity(
     recorded: &[ModelInterval],
     submitted: &[ModelInterval],

@@ -236,7 +236,6 @@ fn check_working_set(cells: &[ModelInterval], bytes: u64) -> Result<(), TraceErr
 
 /// Plays a whole model of counters and compares what its generator gives with its intervals. What
 /// there is to be said of that comes with it, as sentences.
-#[must_use]
 pub fn check_play(model: &WorkloadModel) -> (Vec<FidelityCheck>, Vec<String>) {
     let mut warnings = Vec::new();
     let lines = self_check(model, CHECK_OPS_MAX, &mut warnings);

@@ -23,7 +23,6 @@ const COUNTERS: [DiskMetric; 11] = [
 ];
 
 /// The intervals of a disk in order of time, those that do not count included: they are empty.
-#[must_use]
 pub fn intervals(series: &DiskSeries) -> DiskIntervalRows<'_> {
     let samples = [QueueLength, InFlight];
     let samples = samples.iter().find_map(|metric| series.column(*metric));

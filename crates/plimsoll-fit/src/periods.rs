@@ -17,7 +17,7 @@ const LAGS_MAX: usize = 2_000;
 const PRODUCTS_MAX: usize = 200_000_000;
 /// Peaks of the autocorrelation that are looked at more closely, the highest first.
 const PEAKS_MAX: usize = 12;
-/// A peak may be that of so many periods.
+/// A peak may be that of several periods, at most of this number.
 const DIVISORS_MAX: usize = 6;
 /// Multiples of the period peak nearly as high as the period itself: at least this much of it.
 const PEAK_SHARE_MIN: f64 = 0.8;
@@ -107,8 +107,8 @@ fn peaks(rates: &[f64]) -> Vec<Peak> {
     peaks
 }
 
-/// The share of the variance that one mean per step of a period explains; `None` when so many
-/// means explain as much by chance.
+/// The share of the variance that one mean per step of a period explains; `None` when that number of
+/// means explains as much by chance.
 pub(crate) fn told(series: &[f64], steps: f64) -> Option<f64> {
     let n = series.len() as f64;
     let bins = to_usize(round_u64(steps)).max(2);

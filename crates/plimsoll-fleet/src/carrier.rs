@@ -41,7 +41,6 @@ pub struct FleetRequest {
 
 impl FleetRequest {
     /// Whether a text asks for a fleet, and not for nodes by their names.
-    #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.split_once(':')
             .is_some_and(|(kind, _)| KINDS.contains(&kind))
@@ -49,7 +48,6 @@ impl FleetRequest {
 
     /// The command that is run on this machine, for an agent that lies here at this path; none where
     /// another program does that work.
-    #[must_use]
     pub fn command(&self, agent: &Path, is_in_job: bool) -> Vec<String> {
         let agent = self.agent.as_deref().unwrap_or(agent);
         let agent = agent.to_string_lossy().into_owned();

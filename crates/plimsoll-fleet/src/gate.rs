@@ -86,7 +86,7 @@ enum FleetPeerStep {
 }
 
 impl FleetGate {
-    /// Listens for so many agents of this build. `known_as` is the host name that they dial where the
+    /// Listens for `wanted` agents of this build. `known_as` is the host name that they dial where the
     /// address is that of all interfaces.
     ///
     /// # Errors
@@ -124,7 +124,6 @@ impl FleetGate {
     }
 
     /// The ticket that lets an agent in.
-    #[must_use]
     pub fn ticket(&self) -> &FleetTicket {
         &self.ticket
     }

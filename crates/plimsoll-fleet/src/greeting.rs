@@ -51,7 +51,6 @@ pub(crate) enum FleetWelcome {
 
 impl FleetHello {
     /// Understands a greeting; one that is not ours is none.
-    #[must_use]
     pub fn read(message: &[u8]) -> Option<FleetHello> {
         let hello: FleetHello = serde_json::from_slice(message).ok()?;
         let is_short = |text: &str| text.len() <= TEXT_MAX;

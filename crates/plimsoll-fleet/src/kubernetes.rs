@@ -74,8 +74,7 @@ impl KubernetesJob {
         }
     }
 
-    /// The job `name` of so many hosts.
-    #[must_use]
+    /// The job `name` of `hosts` hosts.
     pub fn job(&self, name: &str, hosts: u32) -> Value {
         let labels = json!({"app.kubernetes.io/name": "plimsoll", "plimsoll/fleet": name});
         let mut container = json!({
@@ -133,7 +132,6 @@ impl KubernetesJob {
     }
 
     /// The Secret of the job with this identifier.
-    #[must_use]
     pub fn secret(&self, name: &str, uid: &str, ticket: &str) -> Value {
         let mut metadata = self.metadata(name, &json!({"app.kubernetes.io/name": "plimsoll"}));
         metadata["ownerReferences"] = json!([{

@@ -72,7 +72,6 @@ pub struct FleetTicket {
 impl FleetTicket {
     /// The ticket as text. The carrier passes it to the agents and must keep it secret, since it holds the
     /// token.
-    #[must_use]
     pub fn reveal(&self) -> String {
         let (pin, token) = (hex(&self.pin), self.token.reveal());
         format!("{FORM},{},{pin},{token}", self.address)

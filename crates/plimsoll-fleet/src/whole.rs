@@ -125,7 +125,6 @@ impl FleetHosts {
     }
 
     /// The hosts as nodes, with the way to each.
-    #[must_use]
     pub fn members(&self) -> &[(PlanNode, AgentHost)] {
         &self.members
     }
@@ -247,7 +246,7 @@ fn allow_files(hosts: u64) {
     let now = getrlimit(Resource::Nofile);
     if now.current.is_some_and(|current| current < wanted) {
         let current = now.maximum.map_or(wanted, |most| most.min(wanted));
-        // Who may not have so many hears of it when the first connection fails.
+        // An error is ignored: a limit that stays too low shows when the first connection fails.
         let raised = Rlimit {
             current: Some(current),
             maximum: now.maximum,

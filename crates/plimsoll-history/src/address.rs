@@ -74,7 +74,6 @@ impl HistoryAddress {
     }
 
     /// The file of a database that is one.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
             HistoryAddress::Postgres(_) => None,

@@ -19,7 +19,6 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const POSTGRES_MIN: i64 = 150_000;
 
 /// The present, in milliseconds since 1970.
-#[must_use]
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

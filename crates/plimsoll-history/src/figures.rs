@@ -439,21 +439,7 @@ const LOAD_LINE: ComparisonName = ComparisonName("load_line");
 
 impl ComparisonName {
     fn of(metric: ComparisonMetric) -> ComparisonName {
-        ComparisonName(match metric {
-            ComparisonMetric::MeanResponse => "mean_response_ns",
-            ComparisonMetric::OpsPerSecond => "ops_per_s",
-            ComparisonMetric::BytesPerSecond => "bytes_per_s",
-            ComparisonMetric::WallTime => "wall_time_ns",
-            ComparisonMetric::WriteOutage => "write_outage_ns",
-            ComparisonMetric::BrownOut => "degraded_time_ns",
-            ComparisonMetric::P99Response => "p99_response_ns",
-            ComparisonMetric::P999Response => "p999_response_ns",
-            ComparisonMetric::CpuPerOperation => "client_cpu_per_op_ns",
-            ComparisonMetric::PreparationTime => "preparation_ns",
-            ComparisonMetric::ClientEvenness => "client_evenness",
-            ComparisonMetric::RunToRunVariation => "run_to_run_variation",
-            ComparisonMetric::OutputSize => "output_bytes",
-        })
+        ComparisonName(metric.stored_name())
     }
 }
 

@@ -34,7 +34,6 @@ impl HistoryScope {
     ];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].0
     }
@@ -56,7 +55,6 @@ impl HistoryScope {
     }
 
     /// The list as text.
-    #[must_use]
     pub fn list(scopes: &[HistoryScope]) -> String {
         let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
         names.join(",")

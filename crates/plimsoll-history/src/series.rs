@@ -97,7 +97,6 @@ impl HistoryMarkKind {
     ];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].0
     }
@@ -136,7 +135,6 @@ pub struct HistorySeriesPage {
 
 impl HistorySeriesPage {
     /// The changes of its level; indices are of its points.
-    #[must_use]
     pub fn changes(&self) -> Vec<RatioChange> {
         let points: Vec<RatioPoint> = self.points.iter().map(HistoryPoint::ratio).collect();
         let options = ChangeOptions {
@@ -147,7 +145,6 @@ impl HistorySeriesPage {
     }
 
     /// Who acknowledged a change: at any of the runs that it may begin with, up to the one that showed it.
-    #[must_use]
     pub fn acknowledged(&self, change: &RatioChange) -> Option<&HistoryMark> {
         let last = change.found.max(change.latest);
         let around = self.points.get(change.earliest..=last)?;
@@ -158,7 +155,6 @@ impl HistorySeriesPage {
     }
 
     /// Who muted it, while that lasts.
-    #[must_use]
     pub fn muted(&self, now_ms: i64) -> Option<&HistoryMark> {
         let is_about = |mark: &&HistoryMark| mark.kind != HistoryMarkKind::Acknowledged.name();
         let last = self.marks.iter().rev().find(is_about)?;
@@ -167,7 +163,6 @@ impl HistorySeriesPage {
     }
 
     /// Whether nothing is to be told of it now.
-    #[must_use]
     pub fn is_muted(&self, now_ms: i64) -> bool {
         self.muted(now_ms).is_some()
     }

@@ -36,7 +36,6 @@ pub struct DoctorCheck {
 }
 
 /// Looks at everything; `dir` is where data would lie.
-#[must_use]
 pub fn checks(host: &dyn Host, dir: &Path) -> Vec<DoctorCheck> {
     let mut checks = vec![uring(), root(host)];
     checks.extend(room(dir));

@@ -18,7 +18,6 @@ const PURPOSE: &str = "order";
 ///
 /// `arms` are labels, the second entry of a control arm included; `workloads` are labels.
 /// A block is the same however many blocks follow it, so that an experiment can be prolonged.
-#[must_use]
 pub fn order(arms: &[String], workloads: &[String], blocks: u32, seed: Seed) -> Vec<TrialId> {
     let mut trials = Vec::new();
     for block in 0..blocks {

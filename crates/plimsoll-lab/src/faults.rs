@@ -84,7 +84,6 @@ impl FaultPlan {
 
     /// The time from which it is felt, of those at which what comes first was ordered, the rest was, and
     /// all was done.
-    #[must_use]
     pub fn felt_from<T>(&self, first_at: T, ordered_at: T, done_at: T) -> T {
         match (self.first.is_empty(), self.is_felt_at_once) {
             (false, _) => first_at,
@@ -94,7 +93,6 @@ impl FaultPlan {
     }
 
     /// Whether healing takes the mount away from who uses it, so that no session outlives it.
-    #[must_use]
     pub fn ends_sessions(&self, made: &StackOutputs) -> bool {
         unmount(&self.heal, made)
     }
@@ -106,7 +104,6 @@ fn unmounts((_, action): &(String, PlanAction), made: &StackOutputs) -> bool {
 
 /// How many of these actions it takes until the mount of a stack is back that they take away; none where they
 /// leave it.
-#[must_use]
 pub fn remounted_at(actions: &[(String, PlanAction)], made: &StackOutputs) -> usize {
     let is_back = |(node, action): &(String, PlanAction)| match action {
         PlanAction::MountIs { path, .. } => node == HERE && *path == made.mount_dir,
@@ -261,13 +258,11 @@ pub fn given_up(
 }
 
 /// Whether these actions take the mount away from who uses it.
-#[must_use]
 pub fn unmount(actions: &[(String, PlanAction)], made: &StackOutputs) -> bool {
     actions.iter().any(|action| unmounts(action, made))
 }
 
 /// Whether the recipe knows what goes on without this server.
-#[must_use]
 pub fn is_survivable(server: &str, made: &StackOutputs) -> bool {
     let is_it = |proof: &StackSelfTest| matches!(proof, StackSelfTest::Survives { node, .. } if node == server);
     made.proofs.iter().any(is_it)

@@ -101,7 +101,6 @@ pub fn prove(
 }
 
 /// The property that a self-test shows.
-#[must_use]
 pub fn words(proof: &StackSelfTest) -> String {
     match proof {
         StackSelfTest::Flushes { node, .. } => {

@@ -99,9 +99,9 @@ struct Durable {
 }
 
 impl LedgerWriter {
-    /// A new ledger at `path`, which goes when the writer does unless it is to be kept. Room for so many
-    /// bytes is reserved, where the file system can do that: a full disk is found before anything is
-    /// promised.
+    /// A new ledger at `path`, which is removed with the writer unless it is to be kept. Room for `bytes`
+    /// bytes is reserved where the file system can do that, so that a full disk is found before anything
+    /// is promised.
     ///
     /// # Errors
     /// When it exists, or cannot be made.

@@ -245,7 +245,7 @@ impl LedgerHistory {
         self.sessions.get_mut(session as usize)
     }
 
-    /// The blocks of a session that so many bytes are.
+    /// The blocks of a session that `len` bytes at `offset` cover; `None` unless they are whole blocks of it.
     fn range(&self, session: u32, offset: u64, len: u64, size: u64) -> Option<Range<usize>> {
         let past = self.sessions.get(session as usize)?;
         let from = offset.checked_sub(past.session.offset)?;

@@ -68,7 +68,7 @@ impl LedgerWriteOptions {
         Nanos::from_secs_f64(2.0 / self.ops_per_s)
     }
 
-    /// Bytes of the ledger of so many sessions, roughly, and no more than are reserved at once.
+    /// Estimated bytes of the ledger of `sessions` sessions, at most [`RESERVED_MAX`].
     pub(crate) fn ledger_bytes(&self, sessions: usize) -> u64 {
         let probes = self.ops_per_s * self.length.as_secs_f64();
         let filled = self.bytes / u64::from(FILL_BYTES) + 1;

@@ -152,7 +152,7 @@ impl<'a> LedgerProber<'a> {
         (self.stage, self.probing) = (LedgerProbeStage::Probe, (from, until));
     }
 
-    /// The file or device was opened, for the n-th time from 0, with so many slots.
+    /// The file or device was opened, for the `epoch`-th time from 0, with `slots` slots.
     pub(super) fn opened(&mut self, epoch: u32, slots: u32, at: Nanos) {
         self.epoch = epoch;
         self.slots

@@ -88,7 +88,7 @@ fn places<'a>(bytes: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> 
 mod tests {
     use super::*;
 
-    /// Gives so many bytes at a time.
+    /// A reader that returns at most this number of bytes per read.
     struct Slowly<'a>(&'a [u8], usize);
 
     impl Read for Slowly<'_> {

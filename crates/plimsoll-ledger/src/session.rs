@@ -20,7 +20,7 @@ pub(super) struct LedgerSessionContext<'a, C> {
     pub(super) clock: &'a C,
     /// Opens the file or device.
     pub(super) open: &'a mut dyn FnMut() -> Result<Box<dyn IoEngine>, EngineError>,
-    /// Lets so much time pass.
+    /// Waits for the given time.
     pub(super) pause: &'a mut dyn FnMut(Nanos),
     pub(super) limits: DriverLimits<'a>,
     pub(super) stop: &'a AtomicBool,

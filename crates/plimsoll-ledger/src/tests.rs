@@ -256,7 +256,7 @@ proptest! {
         }
     }
 
-    /// So many writes at most are not yet durable when nothing is answered any more.
+    /// Every fsync of the probes fails, so none of their writes counts as durable when the power goes.
     #[test]
     fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed(
         undurable in 1..=16_u32,

@@ -25,7 +25,6 @@ pub struct BusyWatch {
 
 impl BusyWatch {
     /// Begins now.
-    #[must_use]
     pub fn begin() -> Self {
         let clock = SystemClock::new();
         let first = BusyLook::now(&clock);
@@ -33,7 +32,6 @@ impl BusyWatch {
     }
 
     /// Use by others since it began.
-    #[must_use]
     pub fn others(&self) -> NeighbourUse {
         BusyLook::now(&self.clock).since(&self.first)
     }
@@ -105,7 +103,6 @@ impl BusyLook {
 }
 
 /// Use by others in this time.
-#[must_use]
 pub fn during(length: Duration, clock: &dyn HostTimeSource) -> NeighbourUse {
     let first = BusyLook::now(clock);
     clock.pause(length);
@@ -113,7 +110,6 @@ pub fn during(length: Duration, clock: &dyn HostTimeSource) -> NeighbourUse {
 }
 
 /// The busiest of these disks (`major:minor`) between two looks at them.
-#[must_use]
 pub fn busiest(
     first: &[DiskLook],
     last: &[DiskLook],
@@ -144,7 +140,6 @@ pub struct DiskLook {
 }
 
 /// Looks at disks; those that cannot be looked at are left out.
-#[must_use]
 pub fn look_at_disks(numbers: &[String]) -> Vec<DiskLook> {
     let look = |number: &String| {
         let text = fs::read_to_string(format!("/sys/dev/block/{number}/stat")).ok()?;

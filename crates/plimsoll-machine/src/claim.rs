@@ -25,13 +25,11 @@ pub enum ClaimOutcome {
 }
 
 /// Claims a directory.
-#[must_use]
 pub fn directory(path: &Path) -> ClaimOutcome {
     claim(path)
 }
 
 /// Claims a disk by the kernel's name of it.
-#[must_use]
 pub fn disk(name: &str) -> ClaimOutcome {
     let folder = PathBuf::from("/sys/class/block").join(name.replace('/', "!"));
     claim(&folder.join("stat"))

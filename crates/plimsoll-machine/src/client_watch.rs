@@ -59,7 +59,6 @@ struct PeerEcho {
 impl PeerEchoes {
     /// The ways to these servers, with the round trip of each while nothing is asked of it. Those
     /// that are on this machine or do not answer are left out.
-    #[must_use]
     pub fn begin(peers: &[String], clock: &dyn HostTimeSource) -> PeerEchoes {
         let paths = peers.iter().take(MachineUse::PEERS_MAX);
         let measured = paths.filter_map(|peer| EchoPath::to(peer)).map(|mut path| {

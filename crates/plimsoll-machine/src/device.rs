@@ -199,7 +199,6 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 /// Whether two paths lead to the same block device.
-#[must_use]
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let number = |path: &Path| fs::metadata(path).ok().map(|data| data.rdev());
     crate::host::facts::is_block_device(one)

@@ -22,7 +22,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Moves this program into a new group that may use so many bytes.
+    /// Moves this program into a new control group that may use `bytes` bytes of memory.
     ///
     /// # Errors
     /// When this machine has no such groups, or this user may not make one.

@@ -34,7 +34,6 @@ pub struct OrphanResources {
 
 impl OrphanResources {
     /// How it is removed, for people.
-    #[must_use]
     pub fn steps(&self) -> Vec<String> {
         self.actions.iter().map(ToString::to_string).collect()
     }

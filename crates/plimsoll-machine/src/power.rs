@@ -41,7 +41,6 @@ pub struct PowerMeter {
 
 impl PowerMeter {
     /// Looks for readings below `root`, which is `/` but in tests.
-    #[must_use]
     pub fn open(root: &Path, clock: &dyn HostTimeSource) -> PowerMeter {
         PowerMeter {
             counters: folders(&root.join(POWERCAP))
@@ -75,7 +74,6 @@ impl PowerMeter {
     }
 
     /// The energy used so far, by source.
-    #[must_use]
     pub fn used(&self) -> Vec<EnergyUse> {
         let counters = self.counters.iter().map(|counter| EnergyUse {
             source: format!("processor (RAPL {})", counter.name),

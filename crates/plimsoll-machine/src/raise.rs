@@ -57,13 +57,11 @@ pub struct RazeReport {
 
 impl RazeReport {
     /// Whether nothing is left.
-    #[must_use]
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty() && self.journal_errors.is_empty()
     }
 
     /// Resources that are left, in words: each action, and each node out of reach with what to do.
-    #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut unreached: BTreeMap<&str, (usize, &HostError)> = BTreeMap::new();
@@ -119,7 +117,6 @@ pub enum StepError {
 
 impl RaiseError {
     /// Whether nothing failed but the user stopped it.
-    #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self.source, StepError::Stopped)
     }
@@ -538,7 +535,6 @@ pub struct JournalFile {
 
 impl JournalFile {
     /// The steps of undoing it, in order, for people; empty for a journal that cannot be read.
-    #[must_use]
     pub fn undo_steps(&self) -> Vec<String> {
         let steps = self.record.as_ref().map(JournalContents::to_undo);
         let steps = steps.unwrap_or_default();

@@ -24,7 +24,6 @@ const PAGE_BYTES: usize = 64 << 10;
 const PAGES_MAX: usize = (BUFFER_KIB.1 << 10) / 4096;
 
 /// The plan of an instance for the journal `id`, and the instance's name.
-#[must_use]
 pub fn plan(id: &str) -> (Plan, String) {
     let name = format!("plimsoll-{id}");
     let mut plan = Plan::default();
@@ -141,7 +140,6 @@ impl BlockTracer {
     }
 
     /// Events that found no room, so far.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         let processors = processors(&self.folder).unwrap_or_default().into_iter();
         let stats = processors.filter_map(|path| fs::read_to_string(path.join("stats")).ok());

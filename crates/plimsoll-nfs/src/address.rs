@@ -52,7 +52,6 @@ impl std::error::Error for NfsAddressError {}
 
 impl NfsAddress {
     /// Whether a text is meant as such an address.
-    #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)
     }

@@ -30,7 +30,6 @@ pub struct RpcConnection {
 impl RpcConnection {
     /// A line over a connection that does not block, for answers of at most `len_max` bytes of
     /// data, with room for `calls` calls of as many. `credential` is made by [`wire::credential`].
-    #[must_use]
     pub fn new(socket: TcpStream, credential: Vec<u8>, len_max: u32, calls: u32) -> Self {
         let record_max = len_max as usize + REPLY_EXTRA;
         RpcConnection {
@@ -53,7 +52,6 @@ impl RpcConnection {
     }
 
     /// Whether calls wait to be sent.
-    #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.sent < self.out.len()
     }

@@ -94,19 +94,16 @@ impl NfsMount {
     }
 
     /// Where it is.
-    #[must_use]
     pub fn address(&self) -> &NfsAddress {
         &self.address
     }
 
     /// Handle of the export's root.
-    #[must_use]
     pub fn root(&self) -> NfsFileHandle {
         self.root
     }
 
     /// The most that one call may move.
-    #[must_use]
     pub fn limits(&self) -> NfsTransferLimits {
         self.limits
     }
@@ -147,7 +144,6 @@ impl NfsMount {
 /// A share of a server that a test plays, which moves at most `len_max` bytes in a call: nothing is
 /// asked of it.
 #[doc(hidden)]
-#[must_use]
 pub fn share_of(address: NfsAddress, server: SocketAddr, len_max: u32) -> NfsMount {
     NfsMount {
         address,

@@ -34,7 +34,6 @@ pub struct NfsFileHandle {
 
 impl NfsFileHandle {
     /// From the bytes a server gave; `None` when they are more than [`HANDLE_MAX`].
-    #[must_use]
     pub fn new(from: &[u8]) -> Option<Self> {
         let mut bytes = [0; HANDLE_MAX];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
@@ -43,7 +42,6 @@ impl NfsFileHandle {
     }
 
     /// The bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -161,7 +159,6 @@ impl From<RpcReplyError> for std::io::Error {
 }
 
 /// Who we say we are (`AUTH_SYS`), with the empty verifier behind it.
-#[must_use]
 pub fn credential(uid: u32, gid: u32) -> Vec<u8> {
     const NAME: &[u8; 8] = b"plimsoll";
     let mut bytes = Vec::with_capacity(64);
@@ -306,7 +303,6 @@ fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The number of the call that a record answers.
-#[must_use]
 pub fn number_of(record: &[u8]) -> Option<u32> {
     word_at(record, 0)
 }
@@ -467,7 +463,6 @@ impl<'a> RpcReplyReader<'a> {
 }
 
 /// The system's error number of an NFS status.
-#[must_use]
 pub fn error_number(status: u32) -> i32 {
     use rustix::io::Errno;
     let errno = match status {

@@ -50,20 +50,17 @@ pub struct PushAnswer {
 }
 
 /// Bytes as hexadecimal digits.
-#[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl PushListing {
     /// The digest that identifies the run: of its files, in the order of their paths.
-    #[must_use]
     pub fn digest(&self) -> String {
         PushListing::digest_of(&self.files)
     }
 
     /// The same of files without their list.
-    #[must_use]
     pub fn digest_of(files: &[PushFile]) -> String {
         let mut files: Vec<&PushFile> = files.iter().collect();
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -75,7 +72,6 @@ impl PushListing {
     }
 
     /// Bytes of all files.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let all = self.files.iter().map(|file| file.bytes);
         all.fold(0, u64::saturating_add)

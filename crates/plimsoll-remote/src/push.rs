@@ -303,7 +303,7 @@ impl PushServer {
         self.answer(request).await.map(drop)
     }
 
-    /// The head of a request with a body of so many bytes.
+    /// The head of a request with a body of `bytes` bytes.
     fn request(&self, method: Method, path: &str, bytes: u64) -> request::Builder {
         Request::builder()
             .method(method)

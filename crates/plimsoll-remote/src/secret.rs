@@ -30,19 +30,16 @@ impl fmt::Debug for ServerSecret {
 
 impl ServerSecret {
     /// One that was drawn just now.
-    #[must_use]
     pub fn drawn(text: String) -> ServerSecret {
         ServerSecret(text)
     }
 
     /// A secret that was given in another way.
-    #[must_use]
     pub fn given(text: &str) -> Option<ServerSecret> {
         is_token(text, &LENGTH).then(|| ServerSecret(text.to_owned()))
     }
 
     /// A secret of another server that was given in another way.
-    #[must_use]
     pub fn foreign(text: &str) -> Option<ServerSecret> {
         is_token(text, &FOREIGN_LENGTH).then(|| ServerSecret(text.to_owned()))
     }
@@ -113,13 +110,11 @@ impl ServerSecret {
     }
 
     /// Whether it is this. Takes the same time for every other one of its length.
-    #[must_use]
     pub fn is(&self, given: &str) -> bool {
         self.0.as_bytes().ct_eq(given.as_bytes()).into()
     }
 
     /// The secret itself, for its owner.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

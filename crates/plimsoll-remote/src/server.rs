@@ -45,7 +45,6 @@ pub enum RemoteError {
 
 impl RemoteError {
     /// How to mend it.
-    #[must_use]
     pub fn hint(&self) -> &str {
         match self {
             RemoteError::Usage { hint, .. } => hint,

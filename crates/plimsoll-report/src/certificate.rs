@@ -13,7 +13,6 @@ use crate::model::{
 const CONFIDENCE: f64 = 0.95;
 
 /// The cuts of one storage as a report.
-#[must_use]
 pub fn certificate(certificate: &LedgerCertificate) -> ReportDocument {
     let lossy = certificate.cuts_with_losses();
     ReportDocument {

@@ -23,7 +23,6 @@ use crate::words::{count, dash, percent};
 const DEVICES_MAX: usize = 24;
 
 /// Report on a recording.
-#[must_use]
 pub fn describe(description: &RecordingProfile) -> ReportDocument {
     let profile = &description.profile;
     let host = match description.host.as_str() {
@@ -47,7 +46,6 @@ pub fn describe(description: &RecordingProfile) -> ReportDocument {
 }
 
 /// Report on one device of a recording. `about` is the text before the window.
-#[must_use]
 pub fn profile(recording: &str, about: &str, profile: &DiskProfile) -> ReportDocument {
     let mut sections = vec![averages(profile)];
     sections.extend(spread(profile));
@@ -113,21 +111,13 @@ fn answer(profile: &DiskProfile) -> ReportAnswer {
     }
 }
 
-fn sentence(mark: &str, text: String, detail: String) -> ReportFinding {
-    ReportFinding {
-        mark: mark.into(),
-        tone: ReportSeverity::Muted,
-        text,
-        detail,
-    }
-}
-
 fn headline(profile: &DiskProfile) -> Vec<ReportFinding> {
-    let mut said = vec![sentence("load", load_text(profile), load_detail(profile))];
+    let load = ReportFinding::new("load", load_text(profile));
+    let mut said = vec![load.detail(load_detail(profile))];
     let found = profile.bursts.iter();
-    said.extend(found.map(|burst| sentence("bursts", burst_text(burst), String::new())));
+    said.extend(found.map(|burst| ReportFinding::new("bursts", burst_text(burst))));
     if profile.bursts.is_empty() {
-        said.push(sentence("bursts", "none found".into(), String::new()));
+        said.push(ReportFinding::new("bursts", "none found"));
     }
     if profile.phases.len() > 1 {
         let names = profile.phases.iter().map(|p| {
@@ -135,12 +125,13 @@ fn headline(profile: &DiskProfile) -> Vec<ReportFinding> {
             format!("{} ({share})", p.name)
         });
         let text = names.collect::<Vec<_>>().join(", ");
-        said.push(sentence("phases", text, String::new()));
+        said.push(ReportFinding::new("phases", text));
     }
     if let Some(requests) = &profile.requests {
         said.extend(requests::headline(requests));
     }
-    said
+    let muted = |one: ReportFinding| one.tone(ReportSeverity::Muted);
+    said.into_iter().map(muted).collect()
 }
 
 fn load_text(profile: &DiskProfile) -> String {

@@ -16,7 +16,6 @@ use crate::model::{
 };
 
 /// An experiment as a report.
-#[must_use]
 pub fn experiment(result: &ExperimentResult) -> ReportDocument {
     let mut sections: Vec<ReportSection> = result.tables.iter().map(table_section).collect();
     sections.extend(result.questions.iter().enumerate().map(question));

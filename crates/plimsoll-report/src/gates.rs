@@ -16,7 +16,6 @@ use crate::words::{count, dash, number};
 const NAMED_MAX: usize = 3;
 
 /// Report on loads that were checked against recordings, each by its name.
-#[must_use]
 pub fn verified(title: &str, reports: &[(String, &FidelityReport)]) -> ReportDocument {
     let lines = || reports.iter().flat_map(|(_, report)| &report.lines);
     let lines: Vec<&FidelityCheck> = lines().map(|row| &row.line).collect();
@@ -48,7 +47,6 @@ pub fn verified(title: &str, reports: &[(String, &FidelityReport)]) -> ReportDoc
 }
 
 /// Report on the recording that a model was fitted from, and on how close the model comes to it.
-#[must_use]
 pub fn fitted(about: &str, of: &DiskProfile, model: &WorkloadModel) -> ReportDocument {
     let mut report = profile(&model.source.recording, about, of);
     let lines: Vec<&FidelityCheck> = model.fidelity.iter().collect();
@@ -115,18 +113,16 @@ fn answer(load: &str, lines: &[&FidelityCheck]) -> ReportAnswer {
 }
 
 fn finding(line: &FidelityCheck) -> ReportFinding {
-    ReportFinding {
-        mark: "missed".into(),
-        tone: ReportSeverity::Bad,
-        text: line.metric.clone(),
-        detail: format!(
-            "recorded {}, submitted {}, error {}, gate ±{}",
-            number(line.recorded),
-            number(line.submitted),
-            units::signed_percent(line.error),
-            units::signed_percent(line.gate).trim_start_matches('+')
-        ),
-    }
+    let detail = format!(
+        "recorded {}, submitted {}, error {}, gate ±{}",
+        number(line.recorded),
+        number(line.submitted),
+        units::signed_percent(line.error),
+        units::signed_percent(line.gate).trim_start_matches('+')
+    );
+    ReportFinding::new("missed", line.metric.clone())
+        .tone(ReportSeverity::Bad)
+        .detail(detail)
 }
 
 fn cells(line: &FidelityCheck) -> Vec<ReportTableCell> {

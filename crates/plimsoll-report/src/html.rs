@@ -51,7 +51,6 @@ const TAKEN: [&str; 5] = [
 ];
 
 /// The pieces that [`html`] puts together.
-#[must_use]
 pub fn page_parts(report: &ReportDocument) -> ReportPageParts {
     let mut taken: BTreeSet<String> = TAKEN.map(Into::into).into();
     let sections = report.sections.iter().map(|part| {
@@ -86,7 +85,6 @@ fn unique(id: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// A complete HTML document.
-#[must_use]
 pub fn html(report: &ReportDocument) -> String {
     let parts = page_parts(report);
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n");

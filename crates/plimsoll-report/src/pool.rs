@@ -15,7 +15,6 @@ use crate::model::{
 use crate::words::{count, dash, percent};
 
 /// Report on many recordings.
-#[must_use]
 pub fn pool(pool: &PoolProfile) -> ReportDocument {
     let mut sections = vec![spread(pool)];
     sections.push(busiest(pool));

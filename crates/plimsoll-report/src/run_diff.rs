@@ -24,7 +24,6 @@ const VALUE_MAX: usize = 80;
 const CHANGES_MAX: usize = 60;
 
 /// Compares two runs, the earlier one first.
-#[must_use]
 pub fn run_diff(
     before: (&str, &RunFolderContents),
     after: (&str, &RunFolderContents),
@@ -165,7 +164,6 @@ fn unmatched(before: &RunManifest, after: &RunManifest) -> Vec<String> {
 }
 
 /// The difference as a report.
-#[must_use]
 pub fn run_diff_report(diff: &RunDiff, policy: &VerdictPolicy) -> ReportDocument {
     let sections = [results_section(diff, policy), surroundings_section(diff)];
     ReportDocument {
@@ -248,12 +246,9 @@ fn finding(row: &RunDiffRow, policy: &VerdictPolicy) -> ReportFinding {
         detail.push_str(&row.reason);
     }
     detail.push('.');
-    ReportFinding {
-        mark: verdict(row),
-        tone: tone(row),
-        text,
-        detail,
-    }
+    ReportFinding::new(verdict(row), text)
+        .tone(tone(row))
+        .detail(detail)
 }
 
 fn basis(row: &RunDiffRow) -> String {

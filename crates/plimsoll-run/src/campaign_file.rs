@@ -44,7 +44,6 @@ impl CampaignFile {
     }
 
     /// Whether it was read from standard input.
-    #[must_use]
     pub fn is_standard_input(&self) -> bool {
         self.path == Path::new(STANDARD_INPUT)
     }

@@ -40,7 +40,6 @@ impl TrustedFiles {
     }
 
     /// Whether this file is one of them.
-    #[must_use]
     pub fn holds(&self, file: &Path) -> bool {
         match file == Path::new(STANDARD_INPUT) {
             true => self.0.iter().any(|known| known == file),
@@ -49,7 +48,6 @@ impl TrustedFiles {
     }
 
     /// Why a file that would start these programs is refused; `None` where it starts none, or is trusted.
-    #[must_use]
     pub fn refusal(&self, file: &Path, starts: &[String]) -> Option<CliError> {
         if starts.is_empty() || self.holds(file) {
             return None;
@@ -61,7 +59,6 @@ impl TrustedFiles {
 }
 
 /// Every command of a stack file, as it would be typed.
-#[must_use]
 pub fn commands_of_stack(stack: &StackFile) -> Vec<String> {
     let commands = stack.step.iter().flat_map(|step| {
         let all = [
@@ -78,7 +75,6 @@ pub fn commands_of_stack(stack: &StackFile) -> Vec<String> {
 }
 
 /// Words as one would type them.
-#[must_use]
 pub fn typed(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:@+%{}".contains(c);
     let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {

@@ -79,19 +79,16 @@ impl TuningTarget {
     }
 
     /// Its settings that have values worth trying.
-    #[must_use]
     pub fn settings(&self) -> &[TuningSetting] {
         &self.settings
     }
 
     /// Whether it is a device in virtual time.
-    #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.is_simulated
     }
 
     /// Its text with these changes.
-    #[must_use]
     pub fn with(&self, changes: &[TuningChange<'_>]) -> String {
         let mut parts = self.parts.clone();
         for (setting, value) in changes {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Most sessions; with one more the one goes that was not used for longest.
 const SESSIONS_MAX: usize = 32;
-/// So many wrong tokens are answered in a time; more are turned away without a look at who sent them.
+/// Wrong tokens that are answered within [`FAILURES_TIME`], from all senders together; more are turned away.
 const FAILURES_MAX: usize = 10;
 const FAILURES_TIME: Duration = Duration::from_secs(60);
 

@@ -36,7 +36,7 @@ pub(crate) struct HeardNews<T> {
 }
 
 impl<T: Clone> NewsRing<T> {
-    /// Keeps so many.
+    /// Keeps the latest `most` entries.
     pub(crate) fn keeping(most: usize) -> NewsRing<T> {
         NewsRing {
             kept: Mutex::new(KeptNews {

@@ -17,7 +17,7 @@ use crate::events::MEDIAN_TO_DEVIATION;
 /// Stakes are spread evenly over these λ. Small ones win slowly and surely, large ones early.
 const BETS: [f64; 4] = [0.7, 1.5, 3.0, 8.0];
 
-/// Differences count up to so many robust standard deviations.
+/// Differences are clipped at this number of robust standard deviations.
 const CLIP: f64 = 2.0;
 
 /// The largest stake ever held, as a logarithm; a stake begins at 1.
@@ -31,7 +31,6 @@ pub struct StakePeaks {
 
 impl StakePeaks {
     /// The two-sided p value, valid at any time: half of the stake is on either side.
-    #[must_use]
     pub fn p_value(&self) -> f64 {
         (2.0 * (-self.above.max(self.below)).exp()).min(1.0)
     }
@@ -49,7 +48,6 @@ pub struct StakesGame<'a> {
 
 impl StakesGame<'_> {
     /// Plays both games, as if the |ln ratio| were `effect`.
-    #[must_use]
     pub fn stakes(&self, effect: f64) -> StakePeaks {
         let all = self.played(effect, false);
         if !self.is_uneven {
@@ -90,7 +88,6 @@ impl StakesGame<'_> {
     }
 
     /// All effects that no look up to here has rejected with this confidence.
-    #[must_use]
     pub fn confidence_sequence(&self, estimate: f64, step: f64, confidence: f64) -> LogInterval {
         let limit = (2.0 / (1.0 - confidence)).ln();
         let step = step.abs();
@@ -102,7 +99,6 @@ impl StakesGame<'_> {
 }
 
 /// Plays both games over blocks in their order, as if the |ln ratio| were `effect`.
-#[must_use]
 pub fn stakes(blocks: &[BlockLogValues], effect: f64) -> StakePeaks {
     let is_uneven = false;
     StakesGame { blocks, is_uneven }.stakes(effect)

@@ -19,7 +19,7 @@ use plimsoll_core::rng::{Rng, Seed};
 use crate::events::{MEDIAN_TO_DEVIATION, median};
 use crate::student;
 
-/// Differences count up to so many robust standard deviations (Huber; 96 % as efficient as the mean
+/// Differences are clipped at this number of robust standard deviations (Huber; 96 % as efficient as the mean
 /// under normal noise).
 const CLIP: f64 = 1.5;
 
@@ -28,7 +28,7 @@ const CLIP: f64 = 1.5;
 /// and one of five that do not.
 const UNEVEN: f64 = 1.25;
 
-/// Up to so many arrangements are looked at one by one; of more, so many are drawn.
+/// Up to this number, the test looks at every arrangement; of more, it draws a sample of this size.
 const ARRANGEMENTS_MAX: usize = 1_000;
 
 /// The draw is the same for the same blocks: data have one verdict.
@@ -37,7 +37,7 @@ const DRAW: Seed = Seed(0x0a11_0ca7);
 /// Halvings of a step of the search for an end of an interval.
 const HALVINGS: u32 = 14;
 
-/// Of more entries of one system in a block the first so many count: 12,870 choices at most.
+/// Entries of one system in a block that count, from the first on: 12,870 choices at most.
 const ENTRIES_MAX: usize = 8;
 
 /// No end is searched beyond this |ln ratio|: a factor of 22,000.
@@ -54,7 +54,6 @@ pub struct BlockLogValues {
 
 impl BlockLogValues {
     /// The mean of the arm's entries less that of the base's.
-    #[must_use]
     pub fn difference(&self) -> f64 {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         mean(&self.arm) - mean(&self.base)
@@ -97,7 +96,6 @@ pub struct ArrangementTails {
 
 impl ArrangementTails {
     /// Two-sided.
-    #[must_use]
     pub fn both(&self) -> f64 {
         (2.0 * self.above.min(self.below)).min(1.0)
     }
@@ -128,7 +126,6 @@ pub struct ArrangementTest {
 
 impl ArrangementTest {
     /// From blocks in which both systems have a value; `None` below two blocks.
-    #[must_use]
     pub fn of(blocks: &[BlockLogValues]) -> Option<ArrangementTest> {
         let both = |block: &&BlockLogValues| !block.arm.is_empty() && !block.base.is_empty();
         let blocks: Vec<BlockLogValues> = blocks.iter().filter(both).cloned().collect();
@@ -153,7 +150,6 @@ impl ArrangementTest {
     }
 
     /// The same with differences that count in full: for values of which the mean, not the middle, is asked.
-    #[must_use]
     pub(crate) fn of_means(blocks: &[BlockLogValues]) -> Option<ArrangementTest> {
         let test = ArrangementTest::of(blocks)?;
         Some(ArrangementTest {
@@ -164,26 +160,22 @@ impl ArrangementTest {
     }
 
     /// Number of blocks in which both systems have a value.
-    #[must_use]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
     /// ln(arm ÷ base) of each block.
-    #[must_use]
     pub fn differences(&self) -> Vec<f64> {
         self.blocks.iter().map(BlockLogValues::difference).collect()
     }
 
-    /// The smallest two-sided p value that so many blocks can give.
-    #[must_use]
+    /// The smallest two-sided p value that this number of arrangements can give.
     pub fn finest(&self) -> f64 {
         let arrangements = self.picks.len() / self.blocks.len();
         2.0 / arrangements as f64
     }
 
     /// Tails of the true arrangement if the |ln ratio| were `effect`.
-    #[must_use]
     pub fn tails(&self, effect: f64) -> ArrangementTails {
         let scores = self.scores(effect);
         let blocks = self.blocks.len();
@@ -216,7 +208,6 @@ impl ArrangementTest {
     }
 
     /// The |ln ratio| at which the scores of the true arrangement balance.
-    #[must_use]
     pub fn estimate(&self) -> f64 {
         let differences = self.differences();
         let (mut low, mut high) = (
@@ -239,7 +230,6 @@ impl ArrangementTest {
 
     /// The standard deviation that a block's difference has in effect: that of the scores, divided
     /// by how much of a shift they show.
-    #[must_use]
     pub fn deviation(&self, estimate: f64) -> f64 {
         let scores = self.own_scores(estimate);
         let n = scores.len() as f64;
@@ -258,7 +248,6 @@ impl ArrangementTest {
 
     /// The same from the scores of all choices, in which labels have no part: steadier for few blocks,
     /// and, other than [`Self::deviation`], independent of what the test then finds.
-    #[must_use]
     pub fn unlabelled_deviation(&self, estimate: f64) -> f64 {
         let scores = self.scores(estimate);
         let mut squares = 0.0;
@@ -278,7 +267,6 @@ impl ArrangementTest {
     }
 
     /// All effects that are not rejected with this confidence.
-    #[must_use]
     pub fn interval(&self, estimate: f64, confidence: f64) -> LogInterval {
         let half = (1.0 - confidence) / 2.0;
         let step = self.deviation(estimate) / (self.blocks.len() as f64).sqrt();

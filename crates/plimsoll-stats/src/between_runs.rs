@@ -30,7 +30,6 @@ pub type RunRecord<'a> = (&'a RunManifest, &'a [TrialResult]);
 
 /// Every result that both runs have, the later one against the earlier. The policy is that of the verdicts
 /// here; both runs may have had others.
-#[must_use]
 pub fn compare_runs(
     before: RunRecord<'_>,
     after: RunRecord<'_>,

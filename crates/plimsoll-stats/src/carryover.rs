@@ -13,7 +13,6 @@ const PURPOSE: &str = "carry-over";
 
 /// The rows of one square over the arms `0..arms` (Williams, 1949): every arm once in each row,
 /// equally often in each place, and behind each other arm equally often.
-#[must_use]
 pub fn williams_square(arms: usize) -> Vec<Vec<usize>> {
     // 0, 1, k-1, 2, k-2, …: neighbours differ by every number once.
     let first = |place: usize| match place % 2 {
@@ -35,12 +34,11 @@ pub fn williams_square(arms: usize) -> Vec<Vec<usize>> {
     rows
 }
 
-/// The order of the arms in each of so many blocks: squares one after another, each with its rows
-/// in random order and its arms relabelled at random, so that within a block every order of two
-/// arms is as likely as the other and a randomisation test stays one.
+/// The order of the systems in each of `blocks` blocks: squares one after another, each with its rows
+/// in random order and its systems relabelled at random. Within a block, both orders of two systems are
+/// then equally likely, as a randomisation test requires.
 ///
 /// A block is the same however many blocks follow it.
-#[must_use]
 pub fn balanced_orders(arms: usize, blocks: usize, seed: Seed) -> Vec<Vec<usize>> {
     let square = williams_square(arms);
     let mut orders = Vec::new();

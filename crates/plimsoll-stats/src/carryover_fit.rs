@@ -13,7 +13,7 @@
 use crate::arrangement::BlockLogValues;
 use crate::events::{MEDIAN_TO_DEVIATION, median};
 
-/// Residuals count up to so many robust standard deviations.
+/// Residuals are clipped at this number of robust standard deviations.
 const CLIP: f64 = 1.5;
 
 /// Rounds of the regression.
@@ -49,9 +49,9 @@ pub(crate) struct BlockBefore {
 /// How much wider an interval is than that of values which nothing was taken out of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct IntervalWidening {
-    /// Its ends are so many times as far from its middle,
+    /// Factor on the distance of its ends from its middle.
     pub factor: f64,
-    /// and so much farther.
+    /// Distance by which both ends then move outwards.
     pub beyond: f64,
 }
 

@@ -19,7 +19,7 @@ const STEPS_MIN: usize = 12;
 /// Seconds that must be before a fall, and after it.
 const BEFORE_MIN: usize = 2;
 const AFTER_MIN: usize = 6;
-/// The level before is at least so many times that after.
+/// The level before is at least this many times the level after.
 const FACTOR_MIN: f64 = 1.25;
 /// The least fall, as a multiple of the scatter beside it, of logarithms.
 const SCATTERS: f64 = 4.0;
@@ -31,7 +31,6 @@ const OF_A_LINE: f64 = 0.5;
 const MAD_TO_SD: f64 = 1.4826;
 
 /// The cliffs of a run: of each system under each workload the first.
-#[must_use]
 pub fn throughput_cliffs(results: &RunFolderContents) -> Vec<ThroughputCliff> {
     let manifest = &results.manifest;
     let mut cliffs = Vec::new();
@@ -119,7 +118,6 @@ struct ThroughputFall {
 }
 
 /// Whether a trial with these rates a second fell and stayed there, for all that it shows alone.
-#[must_use]
 pub fn is_cliff(rates: &[f64]) -> bool {
     let seconds: Vec<(f64, f64)> = rates.iter().map(|rate| (*rate, 1.0)).collect();
     fall_in(&seconds).is_some()

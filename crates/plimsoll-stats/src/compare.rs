@@ -55,14 +55,12 @@ pub struct ArmValues {
 /// Trials cut short, those with failed operations or bad data, and those whose generator was not let
 /// run are left out; what an overloaded system had not finished is no failure. When a trial was
 /// repeated in a block, the last result counts.
-#[must_use]
 pub fn compare_all(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     each(manifest, trials, compare)
 }
 
 /// The same for a ladder of systems, each of which adds something to the one before it: every arm
 /// is held against the arm before. Controls are not among the rows; they judge as they do there.
-#[must_use]
 pub fn compare_steps(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     each(manifest, trials, step_by_step)
 }
@@ -182,7 +180,6 @@ fn judge_load(
 }
 
 /// The name of a phase of a workload in comparisons.
-#[must_use]
 pub fn phase_label(workload: &str, phase: &str) -> String {
     format!("{workload}: {phase}")
 }
@@ -224,7 +221,6 @@ pub(crate) fn arm_values(
 /// arm it is the second entry of. Empty when there is nothing to compare.
 ///
 /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
-#[must_use]
 pub fn compare(
     workload: &str,
     metric: ComparisonMetric,
@@ -255,7 +251,6 @@ fn step_by_step(
 }
 
 /// The difference of each arm from the base, controls left out, as [`compare`] asks for it.
-#[must_use]
 pub fn contrasts(arms: &[ArmValues], policy: &VerdictPolicy) -> Vec<Option<ArmContrast>> {
     let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
         return Vec::new();

@@ -16,8 +16,8 @@ use crate::paired::PairedLogRatioStats;
 use crate::student;
 
 /// With two stages there are two looks at the effect (Pocock, 1977), and the blocks whose noise sets the
-/// number are counted again: they end early where they happened to be quiet. So much of the level is for each
-/// look (simulated, docs/results/2026-11-verdicts.md).
+/// number are counted again: they end early where they happened to be quiet. Each look gets this share of the
+/// level (simulated, docs/results/2026-11-verdicts.md).
 const SPENT_AFTER_A_LOOK: f64 = 0.58;
 
 /// The question to the blocks.
@@ -70,7 +70,6 @@ pub struct ArmContrast {
 
 impl ArmContrast {
     /// From blocks in their order; `None` below two in which both systems have a value.
-    #[must_use]
     pub fn of(blocks: &[BlockLogValues], question: &ContrastQuestion) -> Option<ArmContrast> {
         widened(blocks, question, IntervalWidening::NONE)
     }
@@ -111,13 +110,12 @@ impl ArmContrast {
     }
 
     /// The ratio with its interval.
-    #[must_use]
     pub fn ratio(&self) -> RatioEstimate {
         RatioEstimate::of_logs(self.estimate, self.interval.low, self.interval.high)
     }
 }
 
-/// The same difference with an interval so many times as wide.
+/// The same difference with an interval that is widened by `widening`.
 fn widened(
     blocks: &[BlockLogValues],
     question: &ContrastQuestion,

@@ -25,7 +25,7 @@ pub const BLOCKS_LEAST: usize = BlockDesign::BLOCKS_LEAST as usize;
 /// More are never planned.
 const BLOCKS_MOST: usize = 400;
 
-/// An interval that is good at any time is as wide as one of so much more noise.
+/// An interval that is valid at any time is as wide as one of noise that is larger by this factor.
 const ANYTIME_FACTOR: f64 = 1.35;
 
 /// The goal.
@@ -33,7 +33,7 @@ const ANYTIME_FACTOR: f64 = 1.35;
 pub enum DesignGoal {
     /// To find a true effect of this fraction four times in five, in as little time as possible.
     Effect(f64),
-    /// To find as small an effect as possible within so many seconds.
+    /// To find as small an effect as possible within this number of seconds.
     Budget(f64),
     /// To find the effect if the budget allows it, else as small a one as possible.
     EffectWithin {
@@ -130,7 +130,6 @@ pub struct TrialDesign {
 impl TrialDesign {
     /// The best design; `None` when the budget is too short for [`BLOCKS_LEAST`] blocks of the
     /// shortest trials.
-    #[must_use]
     pub fn from_pilot(noise: &PilotNoise, request: &DesignRequest) -> Option<TrialDesign> {
         let shortest = request.shortest_s.max(noise.step_s);
         let longer = LENGTHS_S
@@ -155,7 +154,6 @@ impl TrialDesign {
     }
 
     /// The expected result in a sentence, for before the first block.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let effect = match self.forecast.detectable {
             Some(effect) => format!("differences from {:.1} % on", 100.0 * effect),

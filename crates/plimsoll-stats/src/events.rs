@@ -6,14 +6,12 @@
 /// With this confidence, the probability of an outcome per event is at most this when none of `count`
 /// events had it: 1 − (1 − confidence)^(1/count), the exact one-sided binomial bound of Clopper and
 /// Pearson for no successes. 1 when there were no events.
-#[must_use]
 pub fn bound_of_none(count: usize, confidence: f64) -> f64 {
     1.0 - covered_by_longest(count, confidence)
 }
 
 /// With this confidence, the longest of `count` values is above this quantile of all values:
 /// (1 − confidence)^(1/count), by the law of order statistics. 0 when there were none.
-#[must_use]
 pub fn covered_by_longest(count: usize, confidence: f64) -> f64 {
     if count == 0 {
         return 0.0;
@@ -25,7 +23,6 @@ pub fn covered_by_longest(count: usize, confidence: f64) -> f64 {
 pub(crate) const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// The middle value; of an even number the mean of the two. `None` when there are none.
-#[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     values.sort_by(f64::total_cmp);

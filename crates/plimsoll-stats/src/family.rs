@@ -9,7 +9,6 @@
 /// The p values that hold for the whole family, in the order of `p_values`: a comparison whose
 /// adjusted value is at most α is a difference, and the probability that any of them is a false one
 /// is at most α.
-#[must_use]
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

@@ -7,21 +7,18 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::gate::{GateRow, GateVerdict};
 
-/// The confidence of each of so many rows that keeps the false alarms of all together at 5 %.
-#[must_use]
+/// The confidence of each of `rows` rows that keeps the false alarms of all rows together at 5 %.
 pub fn gate_confidence(rows: usize) -> f64 {
     1.0 - 0.05 / rows.max(1) as f64
 }
 
 /// The rows of a gate: those of systems that are no controls.
-#[must_use]
 pub fn gate_rows(comparisons: &[ArmComparison], effect: f64) -> Vec<GateRow> {
     let of_systems = comparisons.iter().filter(|row| !row.is_control);
     of_systems.map(|row| gate_row(row, effect)).collect()
 }
 
 /// The verdict of a gate on several rows; of none it cannot tell.
-#[must_use]
 pub fn gate_verdict(rows: &[GateRow]) -> GateVerdict {
     let worst = rows.iter().map(|row| row.verdict).max();
     worst.unwrap_or(GateVerdict::CannotTell)

@@ -23,7 +23,6 @@ use crate::summary::{SummaryStats, geometric_mean, is_usable};
 const APART_MAX: f64 = 0.1;
 
 /// Both loops of every workload that was played in both, on every system; controls are counted to theirs.
-#[must_use]
 pub fn compare_loops(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<LoadLoopComparison> {
     let policy = clamped(&manifest.policy);
     let of_kind = |kind: LoadLoopKind| {

@@ -23,7 +23,6 @@ const RARE: f64 = 0.05;
 
 /// The share of trials that a stall may strike and yet, with the chance `alpha`, be in none of `trials`:
 /// `1 − alpha^(1/n)`. Nothing where it would have to be rare.
-#[must_use]
 pub(crate) fn stalls_that_may_be_missed(trials: u32, alpha: f64) -> Option<f64> {
     let share = 1.0 - alpha.powf(1.0 / f64::from(trials.max(1)));
     (share > RARE).then_some(share)
@@ -55,7 +54,6 @@ pub struct OutlierCounts {
 
 impl OutlierCounts {
     /// Counts them, where ln(arm ÷ base) is `effect` in the middle.
-    #[must_use]
     pub fn of(blocks: &[BlockLogValues], effect: f64, worse: WorseSide) -> OutlierCounts {
         let sign = match worse {
             WorseSide::Larger => 1.0,
@@ -85,7 +83,6 @@ impl OutlierCounts {
     }
 
     /// How likely they lie as unevenly on both sides by chance (Fisher, two-sided).
-    #[must_use]
     pub fn p_value(&self) -> f64 {
         let seen = self.probability(self.arm) * (1.0 + 1e-9);
         let each = self.possible().map(|arm| self.probability(arm));
@@ -94,7 +91,6 @@ impl OutlierCounts {
 
     /// Whether one system may stall by itself so often that its mean lies beyond this margin (a logarithm),
     /// although its ordinary trials do not: too few trials stand out to prove it, but equivalent it is not.
-    #[must_use]
     pub(crate) fn may_hide(&self, margin: f64) -> bool {
         let tail = |holds: &dyn Fn(u64) -> bool| -> f64 {
             let tail = self.possible().filter(|arm| holds(*arm));
@@ -117,7 +113,7 @@ impl OutlierCounts {
         out.saturating_sub(self.base_trials)..=out.min(self.arm_trials)
     }
 
-    /// That so many are, where nothing but chance decides.
+    /// The probability that `arm` of the trials that stand out are of the arm, where only chance decides.
     fn probability(&self, arm: u64) -> f64 {
         let out = self.arm + self.base;
         let ways = ln_choose(self.arm_trials, arm) + ln_choose(self.base_trials, out - arm);
@@ -125,7 +121,7 @@ impl OutlierCounts {
     }
 }
 
-/// The largest mean number, with a confidence of 95 %, where so many were seen (Poisson, by Wilson and
+/// The largest mean number, with a confidence of 95 %, where `seen` were counted (Poisson, by Wilson and
 /// Hilferty).
 fn most_expected(seen: u64) -> f64 {
     let next = seen as f64 + 1.0;

@@ -66,7 +66,6 @@ struct Batch {
 }
 
 /// The backlog of an open loop; `None` when it was too short, or there was no load.
-#[must_use]
 pub fn backlog(open: &OpenLoad) -> Option<TrialBacklog> {
     let step = Nanos(open.step.0.max(1));
     let last_due = open.due.iter().rposition(|due| *due > 0)?;
@@ -145,7 +144,6 @@ fn is_below_the_load(batches: &[Batch]) -> bool {
 
 /// Whether the generator itself was late by too large a share of the response times to call the
 /// storage overloaded, or had no time left.
-#[must_use]
 pub fn generator_was_late(trial: &TrialResult, stats: &OpStats, open: &OpenLoad) -> bool {
     let own = stats.lag().sum_ns().saturating_sub(open.queue_lag_ns);
     let share = ratio(own as f64, stats.response().sum_ns() as f64);
@@ -153,7 +151,6 @@ pub fn generator_was_late(trial: &TrialResult, stats: &OpStats, open: &OpenLoad)
 }
 
 /// Whether its workers spent nearly all their time choosing, stamping and recording operations.
-#[must_use]
 pub fn generator_was_busy(trial: &TrialResult) -> bool {
     let workers = trial.workers.len().max(1) as f64;
     let busy = trial.generator.outside_ns as f64;

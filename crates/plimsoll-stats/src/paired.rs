@@ -22,7 +22,6 @@ pub struct PairedLogRatioStats {
 
 impl PairedLogRatioStats {
     /// From the log ratio of each block; `None` below two blocks.
-    #[must_use]
     pub fn of(log_ratios: &[f64]) -> Option<PairedLogRatioStats> {
         if log_ratios.len() < 2 {
             return None;
@@ -38,21 +37,18 @@ impl PairedLogRatioStats {
     }
 
     /// Half the width, in logarithms, of the two-sided interval of this confidence.
-    #[must_use]
     pub fn half_width(&self, confidence: f64) -> f64 {
         let error = self.deviation / (self.blocks as f64).sqrt();
         student::two_sided(confidence, self.blocks - 1) * error
     }
 
     /// The ratio with its interval.
-    #[must_use]
     pub fn ratio(&self, confidence: f64) -> RatioEstimate {
         let half = self.half_width(confidence);
         RatioEstimate::of_logs(self.mean, self.mean - half, self.mean + half)
     }
 
     /// The largest |ln ratio| that the interval admits.
-    #[must_use]
     pub fn largest_admitted(&self, confidence: f64) -> f64 {
         self.mean.abs() + self.half_width(confidence)
     }

@@ -70,7 +70,6 @@ pub struct PilotNoise {
 
 impl PilotNoise {
     /// `None` below two trials in one block, or where trials have fewer than four steps.
-    #[must_use]
     pub fn of(pilot: &PilotMeasurement) -> Option<PilotNoise> {
         let logs: Vec<Vec<f64>> = pilot.trials.iter().map(log_steps).collect();
         let shortest = logs.iter().map(Vec::len).min().filter(|n| *n >= 4)?;
@@ -93,9 +92,8 @@ impl PilotNoise {
         Some(noise)
     }
 
-    /// The variance, within a block of so many entries, of the logarithm of a trial of this length:
-    /// what neighbours in time share is not in it.
-    #[must_use]
+    /// The variance, within a block of `entries` entries, of the logarithm of a trial of this length. It
+    /// leaves out the noise that neighbours in time share.
     pub fn trial_variance(&self, length_s: f64, entries: usize) -> f64 {
         let length = length_s.max(self.step_s);
         let relative = length / self.memory_s.max(1e-9);
@@ -270,7 +268,7 @@ mod tests {
     use super::*;
     use plimsoll_core::rng::{Rng, Seed};
 
-    /// Nine trials of so many half seconds, whose noise remembers with this factor per step.
+    /// Nine trials of `steps` half seconds, whose noise remembers with the factor `kept` per step.
     fn pilot(steps: usize, fast: f64, slow: f64, kept: f64) -> PilotMeasurement {
         let mut rng = Rng::new(Seed(5));
         let mut state = slow * rng.normal();

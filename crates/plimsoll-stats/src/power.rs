@@ -39,7 +39,6 @@ pub struct DifferenceTest {
 impl DifferenceTest {
     /// Probability of finding a true |ln ratio| of `effect` with `blocks` ≥ 2: the interval
     /// excludes 0 and the estimate lies beyond the floor.
-    #[must_use]
     pub fn power(&self, effect: f64, blocks: usize) -> f64 {
         let error = self.deviation / (blocks as f64).sqrt();
         if error <= 0.0 {
@@ -55,7 +54,6 @@ impl DifferenceTest {
 
     /// The smallest true effect, as a fraction (0.1 = a ratio of 1.1), that `blocks` ≥ 2 find with
     /// [`POWER`]; `None` when it is beyond a factor of a thousand.
-    #[must_use]
     pub fn detectable_fraction(&self, blocks: usize) -> Option<f64> {
         if self.deviation <= 0.0 {
             return Some(self.floor.exp_m1());
@@ -86,7 +84,6 @@ impl DifferenceTest {
 
     /// Probability that two arms with a true |ln ratio| of `effect` are found equivalent: the
     /// (1 - 2α) interval lies within ± `margin` (ln), α being 1 - confidence.
-    #[must_use]
     pub fn equivalence_power(&self, effect: f64, margin: f64, blocks: usize) -> f64 {
         let error = self.deviation / (blocks as f64).sqrt();
         if error <= 0.0 {
@@ -103,7 +100,6 @@ impl DifferenceTest {
 
 /// The smallest number of blocks ≥ `least` (itself ≥ 2) for which `reached` holds, up to
 /// [`BLOCKS_MAX`]; `reached` must stay true once it is true.
-#[must_use]
 pub fn fewest_blocks(least: usize, reached: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = (least.max(2), BLOCKS_MAX);
     if low > high || !reached(high) {

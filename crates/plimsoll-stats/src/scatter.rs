@@ -50,7 +50,6 @@ impl ScatterContrast {
     /// From blocks of logarithms with the same entries each; others are left out. `None` below
     /// [`SCATTER_BLOCKS_MIN`] blocks, and where verdicts may be reached at any time: each look would have
     /// other medians.
-    #[must_use]
     pub fn of(blocks: &[BlockLogValues], question: &ContrastQuestion) -> Option<ScatterContrast> {
         let distances = usable_distances(blocks, question)?;
         let test = ScatterTest::of(&distances, question)?;
@@ -75,7 +74,6 @@ impl ScatterContrast {
 
 /// How likely a difference in scatter at least as large is between systems that scatter alike; `None` as
 /// [`ScatterContrast::of`].
-#[must_use]
 pub fn scatter_p_value(blocks: &[BlockLogValues], question: &ContrastQuestion) -> Option<f64> {
     let distances = usable_distances(blocks, question)?;
     Some(ScatterTest::of(&distances, question)?.tails(0.0).both())

@@ -28,7 +28,6 @@ const PREPARATION_MIN: Nanos = Nanos(100_000_000);
 
 /// Every secondary comparison that the trials of a run allow, workload by workload. Workloads with phases
 /// or with faults have none.
-#[must_use]
 pub fn compare_secondary(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     let is_plain = |entry: &&WorkloadEntry| {
         entry.load_line.is_none() && entry.inject.is_none() && !entry.is_open_twin()

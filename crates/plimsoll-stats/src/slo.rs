@@ -5,7 +5,6 @@ use plimsoll_core::event::{RunManifest, TrialResult};
 use plimsoll_core::load_line::{LoadLineQuantity, LoadLineSlo, SloResult, SloVerdict};
 
 /// Every limit of the campaign for every system and workload that has trials.
-#[must_use]
 pub fn slo_results(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<SloResult> {
     let campaign = manifest.campaign.as_ref();
     let limits = campaign.map_or(&[][..], |campaign| &campaign.trial.limits);

@@ -42,7 +42,7 @@ const SNIA_EXCURSION: f64 = 0.20;
 /// How far the line through them may rise or fall.
 const SNIA_SLOPE: f64 = 0.10;
 
-/// The third quarter of so many, and the last.
+/// The third quarter of `n` values, and the last.
 pub(crate) fn last_quarters(n: usize) -> [Range<usize>; 2] {
     [n / 2..n * 3 / 4, n * 3 / 4..n]
 }
@@ -72,7 +72,6 @@ impl SteadyStateSearch {
     pub const MARGIN: f64 = 0.03;
 
     /// One that has seen nothing, of values of steps of this length.
-    #[must_use]
     pub fn new(step_s: f64) -> Self {
         SteadyStateSearch {
             step_s,
@@ -99,7 +98,6 @@ impl SteadyStateSearch {
     }
 
     /// The verdict at the end; `None` where too little was seen.
-    #[must_use]
     pub fn result(&self, is_response: bool) -> Option<SteadyStateResult> {
         let change = SteadyStateChange::of(&self.values)?;
         let n = self.values.len();
@@ -197,7 +195,7 @@ fn beginning(values: &[f64], margin: f64) -> usize {
     0
 }
 
-/// The uncertainty of the mean of so many steps in a row, on one side, by those in `values`.
+/// The one-sided uncertainty of the mean of `steps` steps in a row, estimated from `values`.
 fn scatter_of_means(values: &[f64], steps: usize) -> f64 {
     let piece = steps.min(values.len().div_ceil(PIECES)).max(1);
     let means: Vec<f64> = values.chunks_exact(piece).map(mean).collect();
@@ -224,7 +222,6 @@ fn snia(values: &[f64], step_s: f64) -> Option<SniaSteadyState> {
 }
 
 /// SNIA's rule on rounds of this length.
-#[must_use]
 pub fn snia_of(rounds: &[f64], round_s: f64) -> Option<SniaSteadyState> {
     let average = mean(rounds);
     if average <= 0.0 {
@@ -254,7 +251,7 @@ mod tests {
     use super::*;
     use plimsoll_core::rng::{Rng, Seed};
 
-    /// Plays a law with this noise for so many steps at most.
+    /// Plays a law with this noise for `steps` steps at most.
     fn search(steps: usize, noise: f64, law: impl Fn(f64) -> f64) -> SteadyStateSearch {
         let mut rng = Rng::new(Seed(3));
         let mut search = SteadyStateSearch::new(0.5);

@@ -22,8 +22,8 @@ use crate::student;
 /// Power asked of the second stage.
 const POWER: f64 = crate::power::POWER;
 
-/// Of so many trials one at least stalls, in 19 runs of 20, where one of ten does: who ends when equal
-/// systems are found equivalent has seen as many, if there is time for them.
+/// Where one trial of ten stalls, at least one of this number does, in 19 runs of 20. A run that ends because
+/// equal systems are found equivalent has seen this number, if there is time for them.
 const TRIALS_TO_SEE_STALLS: usize = 29;
 
 /// The choices that were fixed before the first block.
@@ -65,8 +65,7 @@ pub enum StoppingStep {
 }
 
 impl StoppingPlan {
-    /// The step after so many blocks of every workload, of which these are the values.
-    #[must_use]
+    /// The step after `done` blocks of every workload; `workloads` has their values.
     pub fn after(&self, done: usize, workloads: &[Vec<ArmValues>]) -> StoppingStep {
         match self.policy.stopping {
             StoppingRule::Fixed => until(done, self.blocks_max, StoppingReason::Planned),

@@ -10,7 +10,6 @@ use spec_math::cephes64::{stdtr, stdtri};
 ///
 /// # Panics
 /// When `df` is 0: one observation has no spread, so its interval is a mistake of the caller.
-#[must_use]
 pub fn quantile(p: f64, df: usize) -> f64 {
     stdtri(freedom(df), p)
 }
@@ -19,7 +18,6 @@ pub fn quantile(p: f64, df: usize) -> f64 {
 ///
 /// # Panics
 /// When `df` is 0.
-#[must_use]
 pub fn two_sided(confidence: f64, df: usize) -> f64 {
     quantile(0.5 + confidence / 2.0, df)
 }
@@ -28,7 +26,6 @@ pub fn two_sided(confidence: f64, df: usize) -> f64 {
 ///
 /// # Panics
 /// When `df` is 0.
-#[must_use]
 pub fn above(t: f64, df: usize) -> f64 {
     // The law is symmetric, and its lower tail has all digits.
     stdtr(freedom(df), -t)

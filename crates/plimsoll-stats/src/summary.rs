@@ -20,7 +20,6 @@ pub struct SummaryStats {
 
 impl SummaryStats {
     /// Summarises the finite values; `None` when there are none.
-    #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<SummaryStats> {
         let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         if values.is_empty() {
@@ -42,7 +41,6 @@ impl SummaryStats {
 }
 
 /// Geometric mean of the positive finite values; 0 when there are none.
-#[must_use]
 pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let logs: Vec<f64> = values
         .into_iter()
@@ -57,7 +55,6 @@ pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// Whether a value has a logarithm.
-#[must_use]
 pub fn is_usable(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }

@@ -49,7 +49,6 @@ pub enum SyncFlush {
 impl SyncedWrites {
     /// From the trials of a system at low loads; where there are none, at its lowest. `None` where nothing
     /// was synced.
-    #[must_use]
     pub fn of<'a>(
         arm: &ArmEntry,
         trials: impl Iterator<Item = &'a TrialResult>,

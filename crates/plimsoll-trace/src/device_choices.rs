@@ -16,7 +16,6 @@ pub struct DeviceChoices {
 
 impl DeviceChoices {
     /// Of a recording of counters.
-    #[must_use]
     pub fn of(counters: &dyn CounterSource) -> DeviceChoices {
         let names = counters.disks();
         let sides = DeviceClassification::of(&names, &|name| counters.made(name));

@@ -104,7 +104,6 @@ impl RecordingInput {
     }
 
     /// Name of the file.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -115,7 +114,6 @@ impl RecordingInput {
     }
 
     /// Where in the file the next byte or line stands.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -213,7 +211,7 @@ impl RecordingInput {
         self.to -= self.from;
         self.from = 0;
         if self.piece.len() < PIECE_BYTES {
-            // Only who reads on behind the head needs so much.
+            // Only a reader that goes on behind the head needs the full length.
             self.piece.resize(PIECE_BYTES, 0);
         }
         self.read_until(wanted)

@@ -38,7 +38,7 @@ pub use input::RecordingInput;
 pub use open::{OpenRecording, files, open};
 pub use recording::{
     CounterReadState, CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo,
-    RecordingScope, TraceOrder, TraceReadState, TraceSource, each_series,
+    TraceOrder, TraceReadState, TraceSource, each_series,
 };
 pub use series::{
     CounterInterval, DiskAverages, DiskMetric, DiskSeries, IntervalVerdict, MetricAverages,

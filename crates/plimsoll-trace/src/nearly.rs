@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sorting what is nearly in order, as requests are by start or end: only those that were in flight
-//! together can stand in each other's place.
+//! Sorting of sequences that are nearly in order, as requests are by start or end: only requests that were
+//! in flight together can be in each other's place.
 
 /// Moves for each that is put in its place, on average, up to which that is faster than sorting.
 const MOVES_MAX: usize = 16;

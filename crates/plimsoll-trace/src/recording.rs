@@ -5,8 +5,6 @@
 //! list every request. Each source declares what it carries, and nothing is fitted that
 //! its source does not carry.
 
-use std::fmt;
-
 use plimsoll_core::profile::DeviceComposition;
 use plimsoll_core::recording::TraceRequest;
 use plimsoll_core::units::Nanos;
@@ -42,15 +40,14 @@ pub enum RecordingDetail {
     Absent,
 }
 
-impl fmt::Display for RecordingDetail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RecordingDetail::Each => "of every request",
-            RecordingDetail::Mean => "means of the intervals",
-            RecordingDetail::Sampled => "at the samples only",
-            RecordingDetail::Absent => "not recorded",
-        })
-    }
+plimsoll_core::named::named_variants! {
+    RecordingDetail, Display,
+    /// As people read it.
+    name:
+    Each => "of every request",
+    Mean => "means of the intervals",
+    Sampled => "at the samples only",
+    Absent => "not recorded",
 }
 
 /// The order of the requests in a recording.
@@ -62,19 +59,6 @@ pub enum TraceOrder {
     Ended,
     /// In any.
     Mixed,
-}
-
-/// Layer or system that was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordingScope {
-    /// Requests as one block device got them.
-    Device,
-    /// Everything one machine, virtual or not, asked of its disks.
-    Host,
-    /// Operations on files.
-    File,
-    /// Requests that an array got from all its clients.
-    Array,
 }
 
 /// Contents of a source and their detail. A model assumes absent figures, and says so.
@@ -96,8 +80,6 @@ pub struct RecordingCapabilities {
     pub queue: RecordingDetail,
     /// The order of its requests.
     pub order: TraceOrder,
-    /// The recorded layer or system.
-    pub scope: RecordingScope,
 }
 
 /// Properties of a recording of counters.

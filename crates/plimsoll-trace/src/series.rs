@@ -120,8 +120,7 @@ pub enum IntervalVerdict {
     Kept,
     /// The recording was interrupted, or the disk was another one, between the samples.
     Gap,
-    /// It counts, but is so much longer than its neighbours that it does not show when in it the load
-    /// came.
+    /// It counts, but is far longer than its neighbours, so it does not show when in it the load came.
     Long,
     /// The counter went down: it was reset, or it wrapped.
     WentDown {
@@ -145,19 +144,16 @@ pub struct CounterInterval {
 
 impl CounterInterval {
     /// Length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.to_unix_ns.saturating_sub(self.from_unix_ns) as f64 / 1e9
     }
 
     /// Whether it counts.
-    #[must_use]
     pub fn counts(&self) -> bool {
         matches!(self.verdict, IntervalVerdict::Kept | IntervalVerdict::Long)
     }
 
     /// Rise per second.
-    #[must_use]
     pub fn rate(&self) -> f64 {
         self.difference / self.seconds()
     }
@@ -204,7 +200,6 @@ impl MetricSeries {
     /// Both averages, exactly as pmlogsummary forms them (`-b`): per second for counters of
     /// operations and bytes, without dimension for counters of seconds. `None` when no interval
     /// (or sample) counts.
-    #[must_use]
     pub fn averages(&self) -> Option<MetricAverages> {
         let mut tally = MetricAccumulator::of(self.metric);
         self.intervals.iter().for_each(|i| tally.interval(*i));
@@ -213,7 +208,6 @@ impl MetricSeries {
     }
 
     /// Intervals that do not count.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.intervals.iter().filter(|i| !i.counts()).count() as u64
     }
@@ -308,9 +302,10 @@ impl MetricAccumulator {
     }
 }
 
-/// An interval is long when it is more than so many times as long as those on both sides of it: the
-/// recorder slept or hung. Records of a counter are one when the pauses on both sides of them are so
-/// many times as long as they: two groups of a logger, or a job that takes several samples at a time.
+/// An interval is long when it is more than this many times as long as those on both sides of it: the
+/// recorder slept or hung. Records of a counter are joined when the pauses on both sides of them are more
+/// than this many times as long as they are: two groups of a logger, or a job that takes several samples
+/// at a time.
 const LENGTHS_MAX: u64 = 20;
 /// Intervals on either side that an interval is held beside, and most that are joined to one.
 const NEIGHBOURS: usize = 8;
@@ -507,7 +502,6 @@ pub struct DiskAverages {
 
 impl DiskAverages {
     /// Of what is held of a disk.
-    #[must_use]
     pub fn of(series: &DiskSeries) -> DiskAverages {
         let columns = series.columns.iter();
         DiskAverages {
@@ -519,7 +513,6 @@ impl DiskAverages {
     }
 
     /// Those of one figure, if it was recorded.
-    #[must_use]
     pub fn figure(&self, metric: DiskMetric) -> Option<MetricAverages> {
         let found = self.figures.iter().find(|(known, _)| *known == metric);
         found.map(|(_, averages)| *averages)
@@ -541,20 +534,17 @@ pub struct DiskSeries {
 
 impl DiskSeries {
     /// A figure, if it was recorded.
-    #[must_use]
     pub fn column(&self, metric: DiskMetric) -> Option<&MetricSeries> {
         self.columns.iter().find(|column| column.metric == metric)
     }
 
     /// The intervals of the first counter, on which the others are laid; empty without counters.
-    #[must_use]
     pub fn grid(&self) -> &[CounterInterval] {
         let first = self.columns.iter().find(|c| !c.intervals.is_empty());
         first.map_or(&[], |column| &column.intervals)
     }
 
     /// Both averages of a figure, if it was recorded.
-    #[must_use]
     pub fn averages(&self, metric: DiskMetric) -> Option<MetricAverages> {
         self.column(metric)?.averages()
     }

@@ -26,7 +26,6 @@ pub struct RecordingWindow {
 
 impl RecordingWindow {
     /// Whether an instant lies in it.
-    #[must_use]
     pub fn contains(&self, at_unix_ns: u64) -> bool {
         (self.from_unix_ns..=self.to_unix_ns).contains(&at_unix_ns)
     }
@@ -62,9 +61,8 @@ pub struct RecordingTimes {
 }
 
 impl RecordingTimes {
-    /// Of a recording in the zone that it names, and a sentence if that zone is not understood and
-    /// UTC stands in for it.
-    #[must_use]
+    /// Times of a recording in the zone that it names, and a warning if that zone is not understood and
+    /// they are in UTC.
     pub fn new(
         recording: &str,
         zone_name: &str,
@@ -91,13 +89,11 @@ impl RecordingTimes {
     }
 
     /// Whether it says when it was made, and not only how long after its start.
-    #[must_use]
     pub fn has_date(&self) -> bool {
         self.has_date
     }
 
     /// First and last instant of the recording.
-    #[must_use]
     pub fn span(&self) -> RecordingWindow {
         self.span
     }
@@ -136,14 +132,12 @@ impl RecordingTimes {
 
     /// An instant in the recording's zone with its offset, such as `2010-07-14T11:00:02+10:00`;
     /// without a date how long after the start it was.
-    #[must_use]
     pub fn civil(&self, at_unix_ns: u64) -> String {
         self.civil_to(at_unix_ns, Nanos::SECOND)
     }
 
     /// As [`RecordingTimes::civil`], with as many digits of a second as distinguish instants that lie `step`
     /// apart: `2010-07-14T11:00:02.25+10:00`. None for a second and more.
-    #[must_use]
     pub fn civil_to(&self, at_unix_ns: u64, step: Nanos) -> String {
         let digits = digits(step);
         if !self.has_date {

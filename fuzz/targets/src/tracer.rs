@@ -3,7 +3,7 @@
 //! more requests than the bytes have room for.
 //!
 //! The first byte says whether the rest is a description, pages as they are, or a list of events
-//! {kind, time, sector, sectors, flags} that stand in valid pages.
+//! {kind, time, sector, sectors, flags} to be put into valid pages.
 
 use plimsoll_trace::requests::{FtraceParser, recorded_events};
 

@@ -16,7 +16,7 @@ use super::{Bench, Failure};
 /// Bytes of each file.
 const FILE_BYTES: u64 = 4096;
 
-/// Below so many files bonnie++ finds itself too fast to say a number.
+/// Fewest files with which bonnie++ reports a rate: with fewer, it ends too fast.
 const BONNIE_FILES_MIN: u32 = 100 << 10;
 
 /// Files per second of the layout, for every number of files that was asked for.

@@ -75,7 +75,7 @@ fn of_recording(bench: &Bench, make: &str, what: &str, file: &str) -> Result<Vec
     ])
 }
 
-/// One run as so many operations.
+/// One run, counted as `ops` operations.
 fn run(program: &str, args: &[&str], ops: f64) -> Result<Sample, Failure> {
     let before = children_ticks();
     let (text, took) = timed(|| output(program, args));

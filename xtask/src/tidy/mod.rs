@@ -4,6 +4,7 @@
 
 mod book;
 mod links;
+mod phrases;
 mod types;
 
 use std::fs;
@@ -44,9 +45,13 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
             .display()
             .to_string();
         match fs::read_to_string(&file) {
-            Ok(text) if name.ends_with(".md") => faults.extend(links::faults(root, &name, &text)),
+            Ok(text) if name.ends_with(".md") => {
+                faults.extend(links::faults(root, &name, &text));
+                faults.extend(phrases::faults(&name, &text));
+            }
             Ok(text) => {
                 check_file(&name, &text, &mut faults);
+                faults.extend(phrases::faults(&name, &text));
                 faults.extend(types.add(&name, &text));
                 sources.push_str(&text);
             }

@@ -168,9 +168,9 @@ fn size(bytes: &[u8], at: usize) -> usize {
     to_usize(word(bytes, at).into())
 }
 
-/// Lets an archive of version 3 (its first volume, compressed by xz or not) go on until it has so many
-/// MB: its records come again and again, each time later. What rose goes on as it rose, and what
-/// else changed is drawn from what it was.
+/// Extends an archive of version 3 (its first volume, compressed by xz or not) to `mb` MB: its records
+/// repeat at later times. Values that only rise keep rising at their rate, and each other value that
+/// changes is drawn from its recorded values.
 fn grow(from: &str, base: &str, mb: usize) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("make {base} of {from}: {error}");
     let mut bytes = Vec::new();

@@ -40,8 +40,9 @@ struct System {
 }
 
 impl System {
-    /// Noise of 3 to 30 %, a planted setting whose other level makes it so much faster, two others that
-    /// matter a little (up to a tenth), the rest within 2 %.
+    /// Noise of 3 to 30 %, a planted setting whose other level makes the system faster by a factor from
+    /// `low` to `high`, two others that matter a little (up to a tenth), and the rest with effects drawn
+    /// around 0 with a standard deviation of 2 %.
     fn drawn(
         interplay: Interplay,
         has_bursts: bool,

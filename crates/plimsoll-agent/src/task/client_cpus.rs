@@ -44,7 +44,7 @@ impl Drop for ClientCpuLimit {
     }
 }
 
-/// So many processors: those that it may use anyhow, and then others.
+/// `count` processors: first those in `usual`, then others.
 fn choose(usual: &CpuSet, count: u32) -> CpuSet {
     let all = 0..to_usize(u64::from(saturating_u32(CpuSet::MAX_CPU as u64)));
     let (own, others): (Vec<usize>, Vec<usize>) = all.partition(|cpu| usual.is_set(*cpu));

@@ -19,7 +19,7 @@ use super::{BonnieOptions, MIB, NAME};
 use crate::parts::{block_phase, file_phase, looped, series, shared_file, threads_that};
 use plimsoll_core::settings::SettingValues;
 
-/// One in so many seeks changes the chunk and writes it back.
+/// One in this number of seeks changes the chunk and writes it back.
 const UPDATE_EVERY: f64 = 10.0;
 
 pub(super) fn build(shape: &BonnieOptions, settings: &SettingValues) -> Workload {

@@ -63,13 +63,11 @@ fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
 }
 
 /// One boot as [`read`] reads it, in seconds.
-#[must_use]
 pub fn line(seconds: f64) -> String {
     format!("{seconds:.4}")
 }
 
 /// A remark as [`read`] reads it.
-#[must_use]
 pub fn note(text: &str) -> String {
     format!("{NOTE}{text}")
 }
@@ -110,7 +108,6 @@ pub fn read(text: &str) -> Result<(Vec<PhaseResult>, Vec<String>), ClassicsError
 }
 
 /// Time of all boots together.
-#[must_use]
 pub fn length(phases: &[PhaseResult]) -> Nanos {
     let boots = phases.iter().filter(|phase| phase.name != MEDIAN);
     boots.fold(Nanos(0), |sum, phase| sum + phase.wall)

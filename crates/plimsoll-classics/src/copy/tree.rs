@@ -25,7 +25,6 @@ pub enum CopySourceKind {
 
 impl CopySourceKind {
     /// Its name in commands.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             CopySourceKind::Large => "large",
@@ -34,7 +33,6 @@ impl CopySourceKind {
     }
 
     /// The shape of this name.
-    #[must_use]
     pub fn of(name: &str) -> Option<CopySourceKind> {
         [CopySourceKind::Large, CopySourceKind::Tree]
             .into_iter()
@@ -54,7 +52,6 @@ pub struct CopyFile {
 }
 
 /// The files of a shape; together they have exactly `bytes` bytes.
-#[must_use]
 pub fn files(shape: CopySourceKind, bytes: u64, seed: Seed) -> Vec<CopyFile> {
     let sizes = match shape {
         CopySourceKind::Large => vec![bytes],

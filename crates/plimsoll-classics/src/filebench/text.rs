@@ -19,7 +19,6 @@ use crate::parts::{MIB, per_second};
 
 /// The text of a run of `length`: a line per kind of operation, then the `IO Summary`. filebench
 /// has a line per flowop of its list; here those of one kind are one line.
-#[must_use]
 pub fn summary(stats: &OpStats, length: Nanos) -> String {
     let seconds = length.as_secs_f64();
     let mut out = format!("{seconds:.3}: Per-Operation Breakdown\n");

@@ -99,7 +99,6 @@ const TELLING: [&str; 6] = ["rw", "bs", "ioengine", "iodepth", "size", "filename
 
 /// Whether a text looks like a job file, whatever its name: it begins with a section, and has an
 /// option in a form that other languages with sections do not have.
-#[must_use]
 pub fn is_job(text: &str) -> bool {
     let mut lines = text
         .lines()

@@ -27,7 +27,6 @@ const BYTES_MAX: u64 = 256 << 20;
 const FILE: &str = "data";
 
 /// Whether a text begins as a log does.
-#[must_use]
 pub fn is_log(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default().trim();
     first.starts_with("fio version ") && first.ends_with(" iolog")

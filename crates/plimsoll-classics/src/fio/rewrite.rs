@@ -11,6 +11,10 @@ use plimsoll_core::nearest::nearest;
 use plimsoll_core::units::Nanos;
 
 use super::ini::{self, FioOption, FioSection};
+use super::options::FioValueKind::{
+    self, Access, Distribution, Engine, Figures, FileName, JobName, LeftOut, OneOf, Switch,
+};
+use super::options::{FioKnownOption, OPTIONS};
 use super::section::{ASYNCHRONOUS, SYNCHRONOUS};
 use crate::error::ClassicsError;
 
@@ -20,189 +24,6 @@ const LINE_MAX: usize = 1024;
 const NAME_MAX: usize = 100;
 /// Longest job that is written: it becomes one argument of a command, of which Linux takes 128 KiB.
 const JOB_MAX: usize = 100_000;
-
-/// Kind of value that an option accepts.
-#[derive(Debug, Clone, Copy)]
-enum FioValueKind {
-    /// 0 or 1.
-    Switch,
-    /// An engine that does I/O and nothing else.
-    Engine,
-    /// Numbers with units, and lists and patterns of them.
-    Figures,
-    /// `rw`.
-    Access,
-    /// `random_distribution`.
-    Distribution,
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// The name of a file in the target.
-    FileName,
-    /// The name of a job.
-    JobName,
-    /// Accepted, but not written: Plimsoll sets it, or it does not affect the load.
-    LeftOut,
-}
-
-use FioValueKind::{
-    Access, Distribution, Engine, Figures, FileName, JobName, LeftOut, OneOf, Switch,
-};
-
-const SWITCHES: &[&str] = &[
-    "allrandrepeat",
-    "buffered",
-    "bs_unaligned",
-    "clat_percentiles",
-    "create_fsync",
-    "create_on_open",
-    "create_serialize",
-    "direct",
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "disk_util",
-    "do_verify",
-    "end_fsync",
-    "exitall",
-    "exitall_on_error",
-    "fsync_on_close",
-    "group_reporting",
-    "gtod_reduce",
-    "invalidate",
-    "lat_percentiles",
-    "new_group",
-    "norandommap",
-    "overwrite",
-    "randrepeat",
-    "rate_ignore_thinktime",
-    "refill_buffers",
-    "scramble_buffers",
-    "serialize_overlap",
-    "slat_percentiles",
-    "stats",
-    "stonewall",
-    "thread",
-    "time_based",
-    "unlink",
-    "verify_fatal",
-    "zero_buffers",
-];
-
-const FIGURES: &[&str] = &[
-    "blockalign",
-    "bs",
-    "bsrange",
-    "bssplit",
-    "buffer_compress_chunk",
-    "buffer_compress_percentage",
-    "bwavgtime",
-    "cpus_allowed",
-    "dedupe_percentage",
-    "fdatasync",
-    "filesize",
-    "fsync",
-    "io_size",
-    "iodepth",
-    "iodepth_batch",
-    "iodepth_batch_complete_max",
-    "iodepth_batch_complete_min",
-    "iodepth_low",
-    "iopsavgtime",
-    "kb_base",
-    "loops",
-    "nrfiles",
-    "number_ios",
-    "numjobs",
-    "offset",
-    "offset_align",
-    "offset_increment",
-    "openfiles",
-    "percentage_random",
-    "percentile_list",
-    "ramp_time",
-    "randseed",
-    "rate",
-    "rate_cycle",
-    "rate_iops",
-    "rate_iops_min",
-    "rate_min",
-    "runtime",
-    "rwmixread",
-    "rwmixwrite",
-    "significant_figures",
-    "size",
-    "startdelay",
-    "thinktime",
-    "thinktime_blocks",
-    "thinktime_iotime",
-    "thinktime_spin",
-    "unit_base",
-    "verify_backlog",
-    "verify_backlog_batch",
-    "verify_interval",
-];
-
-/// Options whose values are words.
-const WORDS: &[(&str, FioValueKind)] = &[
-    (
-        "clocksource",
-        OneOf(&["gettimeofday", "clock_gettime", "cpu"]),
-    ),
-    ("cpus_allowed_policy", OneOf(&["shared", "split"])),
-    ("description", LeftOut),
-    ("directory", LeftOut),
-    (
-        "fallocate",
-        OneOf(&["none", "posix", "keep", "native", "truncate", "0", "1"]),
-    ),
-    (
-        "file_service_type",
-        OneOf(&["random", "roundrobin", "sequential"]),
-    ),
-    ("filename", FileName),
-    ("ioengine", Engine),
-    ("name", LeftOut),
-    ("random_distribution", Distribution),
-    (
-        "random_generator",
-        OneOf(&["tausworthe", "tausworthe64", "lfsr"]),
-    ),
-    ("rate_process", OneOf(&["linear", "poisson", "thinktime"])),
-    ("rw", Access),
-    ("rw_sequencer", OneOf(&["sequential", "identical"])),
-    ("sync", OneOf(&["0", "1", "none", "sync", "dsync"])),
-    ("thinktime_blocks_type", OneOf(&["complete", "issue"])),
-    (
-        "unified_rw_reporting",
-        OneOf(&["none", "mixed", "both", "0", "1", "2"]),
-    ),
-    (
-        "verify",
-        OneOf(&[
-            "crc16", "crc32", "crc32c", "crc64", "crc7", "md5", "null", "sha1", "sha256", "sha512",
-            "xxhash",
-        ]),
-    ),
-    ("wait_for", JobName),
-];
-
-/// Options that the null engine's own lines replace, or that have no meaning without files.
-const NOT_ON_NULL: &[&str] = &[
-    "directory",
-    "filename",
-    "filename_format",
-    "ioengine",
-    "ioscheduler",
-    "nrfiles",
-    "openfiles",
-    "ramp_time",
-    "runtime",
-    "startdelay",
-    "stonewall",
-    "time_based",
-    "wait_for",
-];
 
 /// The job file in which fio does what `text` says, on files in the directory that it is given.
 /// `defaults` are options of the command line (`--runtime=5`), which count where a job says nothing.
@@ -242,7 +63,7 @@ pub fn on_null(text: &str, sections: &[String], length: Nanos) -> Result<String,
         }
         job += &heading(&section)?;
         for option in &section.options {
-            if !NOT_ON_NULL.contains(&option.name.as_str()) {
+            if FioKnownOption::of(&option.name).is_none_or(|known| known.is_on_null) {
                 job.extend(line_of(option)?);
             }
         }
@@ -303,16 +124,21 @@ fn line_of(option: &FioOption) -> Result<Option<String>, ClassicsError> {
 
 /// The option of this name, as it stands here, and what its value may be.
 fn kind_of(name: &str) -> Option<(&'static str, FioValueKind)> {
-    let is = |known: &&&str| **known == name;
-    let switch = SWITCHES.iter().find(is).map(|known| (*known, Switch));
-    let figures = || FIGURES.iter().find(is).map(|known| (*known, Figures));
-    let word = || WORDS.iter().find(|(known, _)| *known == name).copied();
-    switch.or_else(figures).or_else(word)
+    let known = FioKnownOption::of(name)?;
+    Some((known.name, known.kind?))
 }
 
 fn unknown(name: &str) -> String {
-    let words = WORDS.iter().map(|(known, _)| known);
-    let known = SWITCHES.iter().chain(FIGURES).chain(words).copied();
+    // The first of several that are equally near is proposed.
+    let place = |kind: FioValueKind| match kind {
+        Switch => 0,
+        Figures => 1,
+        _ => 2,
+    };
+    let passed_on = |known: &FioKnownOption| Some((place(known.kind?), known.name));
+    let mut known: Vec<_> = OPTIONS.iter().filter_map(passed_on).collect();
+    known.sort_unstable();
+    let known = known.iter().map(|(_, known)| *known);
     let hint =
         nearest(name, known).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
     format!("this option is not passed on to fio{hint}; take the line out")

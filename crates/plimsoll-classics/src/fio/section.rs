@@ -26,7 +26,7 @@ pub(crate) const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "
 /// Engines that keep `iodepth` operations in flight.
 pub(super) const ASYNCHRONOUS: [&str; 4] = ["io_uring", "libaio", "posixaio", "null"];
 
-/// A job and what it asks of the phase it stands in.
+/// A job, and its requirements on the phase that contains it.
 #[derive(Debug)]
 pub(crate) struct FioJobSpec {
     pub(crate) group: BlockIoGroup,

@@ -217,8 +217,8 @@ fn group(shape: &IorOptions, kind: BlockIoOpKind, made: BlockIoFileCreation) -> 
     }
 }
 
-/// The workers; where they read files of each other, each is a group of its own that names the
-/// file of the worker so many places on.
+/// The workers. Where they read files of each other, each worker is a group of its own, with the
+/// file of the worker `shift` places on.
 fn ranks(shape: &IorOptions, all: BlockIoGroup, shift: u32) -> Vec<BlockIoGroup> {
     if !(shape.is_shifted && shape.has_own_files) {
         return vec![all];

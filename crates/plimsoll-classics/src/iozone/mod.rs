@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! iozone 3 in throughput mode: so many children, each with a file of its own, that all write,
-//! read or jump about at the same time until the first of them is through. Without a number of
-//! children its single-file mode: one file, and a table.
+//! iozone 3 in throughput mode: a number of children, each with a file of its own, all write, read or
+//! jump about at the same time until the first of them has finished. Without a number of children it
+//! is the single-file mode: one file, and a table.
 
 mod text;
 

@@ -25,7 +25,6 @@ pub enum SandboxJobSource<'a> {
 }
 
 /// The words that start a program in the view. `target` is the only directory that it can change.
-#[must_use]
 pub fn sandboxed(target: Option<&str>, job: SandboxJobSource<'_>, program: &[&str]) -> Vec<String> {
     // Without a first process of its own, which would hide the processor time of the program.
     let begin = "bwrap --unshare-pid --as-pid-1 --unshare-net --unshare-ipc --die-with-parent --cap-drop ALL";

@@ -74,7 +74,6 @@ impl RequirementDefinition {
     ///
     /// # Panics
     /// Never: a test reads them all.
-    #[must_use]
     pub fn slos(&self) -> Vec<LoadLineSlo> {
         let read = |text: &&str| text.parse().expect("limits of requirements are tested");
         self.limits.iter().map(read).collect()
@@ -119,12 +118,12 @@ fn blocks(name: &str, groups: Vec<BlockIoGroup>) -> Workload {
     })
 }
 
-/// Equally spaced turns, so many a second.
+/// Equally spaced turns, at a rate of `per_s` per second.
 fn paced(per_s: f64) -> BlockIoPacing {
     BlockIoPacing::Open(ArrivalProcess::Paced { per_s })
 }
 
-/// Turns at random instants, so many a second.
+/// Turns at random instants, at a mean rate of `per_s` per second.
 fn poisson(per_s: f64) -> BlockIoPacing {
     BlockIoPacing::Open(ArrivalProcess::Poisson { per_s })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! sgpdd-survey of the Lustre I/O kit: the sequential bandwidth of one device as so many clients
+//! sgpdd-survey of the Lustre I/O kit: the sequential bandwidth of one device as a number of clients
 //! would see it, over a grid of record sizes, concurrent regions and threads.
 
 mod text;

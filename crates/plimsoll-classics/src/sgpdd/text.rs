@@ -21,7 +21,7 @@ enum SgpddCellResult {
         /// Of the fastest region.
         fastest: f64,
     },
-    /// So many regions did not come to their end.
+    /// Number of regions that did not reach their end.
     Failed(usize),
 }
 

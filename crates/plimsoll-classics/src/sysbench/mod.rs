@@ -179,7 +179,7 @@ struct Flags {
 enum SyncRule {
     Never,
     EachWrite,
-    /// After so many writes of a thread.
+    /// After every N writes of a thread.
     Periodic(u32),
 }
 
@@ -304,8 +304,8 @@ fn flags(settings: &SettingValues) -> Result<Flags, ClassicsError> {
     Ok(flags)
 }
 
-/// The original syncs after so many operations of any kind; here writes are counted, so many fewer
-/// that the syncs come as often.
+/// The original syncs after N operations of any kind. Here only writes count: N is scaled by their
+/// share of the operations, so that syncs come as often.
 fn rule(settings: &SettingValues, mode: &Mode, ratio: f64) -> SyncRule {
     let every = settings.count("file-fsync-freq");
     if !mode.writes {

@@ -160,7 +160,6 @@ impl CampaignProblems {
 
 impl CampaignSpec {
     /// All mistakes that can be seen without a machine.
-    #[must_use]
     pub fn problems(&self) -> Vec<CampaignProblem> {
         let mut found = CampaignProblems::default();
         self.check_head(&mut found);
@@ -477,14 +476,12 @@ impl CampaignSpec {
     }
 
     /// How many systems there are, with every choice of their settings.
-    #[must_use]
     pub fn systems(&self) -> usize {
         let systems = self.target.iter().map(|one| choices(&one.settings));
         systems.fold(0, usize::saturating_add)
     }
 
     /// The same of workloads.
-    #[must_use]
     pub fn workloads(&self) -> usize {
         let workloads = self.workload.iter().map(|one| choices(&one.settings));
         workloads.fold(0, usize::saturating_add)
@@ -503,7 +500,6 @@ impl CampaignSpec {
     }
 
     /// Whether a pilot designs the blocks that follow.
-    #[must_use]
     pub fn has_pilot(&self) -> bool {
         self.design.is_some_and(|design| {
             let uses_budget = design.stop.is_some() && design.budget.is_some();

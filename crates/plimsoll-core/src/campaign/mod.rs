@@ -132,7 +132,6 @@ impl CampaignDesign {
     pub const EFFECTS: std::ops::RangeInclusive<f64> = 1e-4..=10.0;
 
     /// When the blocks end.
-    #[must_use]
     pub fn rule(&self) -> StoppingRule {
         match (self.stop, self.effect) {
             (Some(rule), _) => rule,
@@ -375,7 +374,6 @@ impl CampaignSpec {
     pub const RECOVERY_TIMEOUT: Nanos = Nanos(120 * Nanos::SECOND.0);
 
     /// Number of blocks: one of a load line, whose search says how many trials there are.
-    #[must_use]
     pub fn blocks(&self) -> u32 {
         match self.load_line {
             Some(_) => 1,
@@ -387,7 +385,6 @@ impl CampaignSpec {
     }
 
     /// How verdicts are reached.
-    #[must_use]
     pub fn policy(&self) -> VerdictPolicy {
         let usual = VerdictPolicy::default();
         VerdictPolicy {
@@ -398,14 +395,12 @@ impl CampaignSpec {
     }
 
     /// Limits of the load line that are valid; [`CampaignSpec::problems`] has the others.
-    #[must_use]
     pub fn limits(&self) -> Vec<LoadLineSlo> {
         let limits = self.load_line.iter().flat_map(|line| &line.limits);
         limits.filter_map(|limit| limit.parse().ok()).collect()
     }
 
     /// Conditions that exist, each with the named server, if any, as its victim.
-    #[must_use]
     pub fn conditions(&self) -> Vec<StackCondition> {
         let (victim, timeout) = (self.faults.victim.as_deref(), self.recovery_timeout());
         let kinds = self.under.iter();
@@ -416,7 +411,6 @@ impl CampaignSpec {
     }
 
     /// Faults that exist, each kind once and in trials of its own.
-    #[must_use]
     pub fn injections(&self) -> Vec<FaultInjection> {
         let faults = &self.faults;
         let mut kinds: Vec<FaultKind> = Vec::new();
@@ -580,7 +574,6 @@ pub enum CampaignParameter {
 
 impl CampaignParameter {
     /// Its values.
-    #[must_use]
     pub fn values(&self) -> &[CampaignSetting] {
         match self {
             CampaignParameter::One(value) => std::slice::from_ref(value),
@@ -618,7 +611,6 @@ impl std::fmt::Display for CampaignSetting {
 impl CampaignTarget {
     /// The system with every choice of its settings, as on the command line: `raid1(level=5)`. They go behind
     /// those that its text has.
-    #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let text = |choice: &Vec<(&str, &CampaignSetting)>| {
             let words = joined(choice);
@@ -634,14 +626,12 @@ impl CampaignTarget {
 
 impl CampaignWorkload {
     /// The workload with every choice of its settings, as on the command line.
-    #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let choices = settings_choices(&self.settings);
         choices.iter().map(|choice| self.text(choice)).collect()
     }
 
     /// The same with one of these choices.
-    #[must_use]
     pub fn text(&self, choice: &[(&str, &CampaignSetting)]) -> String {
         match choice.is_empty() {
             true => self.workload.clone(),
@@ -657,14 +647,12 @@ impl CampaignWorkload {
 }
 
 /// `depth=8,size=8M`.
-#[must_use]
 pub fn joined(choice: &[(&str, &CampaignSetting)]) -> String {
     let words = choice.iter().map(|(name, value)| format!("{name}={value}"));
     words.collect::<Vec<_>>().join(",")
 }
 
 /// Every choice of one value of each setting, the last setting changing fastest.
-#[must_use]
 pub fn settings_choices<'a>(
     settings: &'a BTreeMap<String, CampaignParameter>,
 ) -> Vec<Vec<(&'a str, &'a CampaignSetting)>> {

@@ -92,7 +92,6 @@ pub struct LoadLoopEntry {
 
 impl WorkloadEntry {
     /// The entry as it is played on an arm: an open loop is paced at what the closed one reached there.
-    #[must_use]
     pub fn on_arm(&self, arm: &str) -> WorkloadEntry {
         let mut entry = self.clone();
         let twin = self.load_loop.as_ref();
@@ -104,14 +103,12 @@ impl WorkloadEntry {
     }
 
     /// Whether it is the open one of two loops: its load is another one on each arm.
-    #[must_use]
     pub fn is_open_twin(&self) -> bool {
         let twin = self.load_loop.as_ref();
         twin.is_some_and(|twin| twin.kind == LoadLoopKind::Open)
     }
 
     /// Whether it has trials on this arm: a fault may not be possible there.
-    #[must_use]
     pub fn is_played_on(&self, arm: &str) -> bool {
         let refused = self.inject.as_ref().map(|inject| &inject.refused);
         refused.is_none_or(|refused| !refused.contains_key(arm))
@@ -238,14 +235,12 @@ impl RunManifest {
     }
 
     /// The blocks that comparisons are made of.
-    #[must_use]
     pub fn counted_blocks(&self) -> std::ops::Range<u32> {
         let first = self.design.as_ref().map_or(0, BlockDesign::first_block);
         first.min(self.blocks)..self.blocks
     }
 
     /// How many trials are planned; none of a load line, whose search says as it goes.
-    #[must_use]
     pub fn planned_trials(&self) -> u64 {
         let turns = |entry: &WorkloadEntry| {
             let arms = self.arms.iter().filter(|arm| entry.is_played_on(&arm.name));

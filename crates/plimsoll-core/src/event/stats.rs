@@ -46,7 +46,6 @@ impl KindStats {
     }
 
     /// Operations recorded.
-    #[must_use]
     pub fn ops(&self) -> u64 {
         self.service.count()
     }
@@ -101,25 +100,21 @@ impl OpStats {
     }
 
     /// Operations of all kinds.
-    #[must_use]
     pub fn ops(&self) -> u64 {
         self.total(KindStats::ops)
     }
 
     /// Bytes of all kinds.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.total(|stats| stats.bytes)
     }
 
     /// Failed operations of all kinds.
-    #[must_use]
     pub fn errors(&self) -> u64 {
         self.total(|stats| stats.errors)
     }
 
     /// Figures of these operations for a limit.
-    #[must_use]
     pub fn batch(&self, limit: &LoadLineSlo) -> LoadLineBatch {
         let mut batch = LoadLineBatch::default();
         for (_, stats) in self.0.iter().filter(|(kind, _)| limit.is_about(**kind)) {
@@ -130,7 +125,6 @@ impl OpStats {
     }
 
     /// Value of the limited quantity for these operations: nanoseconds, or a share.
-    #[must_use]
     pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
         let mut all = KindStats::default();
         let about = self.0.iter().filter(|(kind, _)| limit.is_about(**kind));
@@ -143,19 +137,16 @@ impl OpStats {
     }
 
     /// Response times of all kinds together.
-    #[must_use]
     pub fn response(&self) -> Histogram {
         self.pooled(|s| &s.response)
     }
 
     /// Service times of all kinds together.
-    #[must_use]
     pub fn service(&self) -> Histogram {
         self.pooled(|s| &s.service)
     }
 
     /// Submission delay of all kinds together.
-    #[must_use]
     pub fn lag(&self) -> Histogram {
         self.pooled(|s| &s.lag)
     }

@@ -69,7 +69,6 @@ impl GeneratorStats {
     }
 
     /// Delay of requests that waited while the queue was full: the target's part.
-    #[must_use]
     pub fn queue_lag_ns(&self) -> u64 {
         let all = self.open.iter().map(|open| open.queue_lag_ns);
         all.fold(0, u64::saturating_add)
@@ -137,7 +136,6 @@ impl WorkerResult {
     }
 
     /// Operations per second, from the start of its first to the end of its last.
-    #[must_use]
     pub fn ops_per_s(&self) -> f64 {
         ratio(self.ops as f64, self.ended.since(self.began).as_secs_f64())
     }
@@ -337,7 +335,6 @@ impl ServerUse {
 
 impl TrialResult {
     /// An empty result of a trial.
-    #[must_use]
     pub fn of(trial: TrialId) -> Self {
         TrialResult {
             trial,
@@ -364,21 +361,18 @@ impl TrialResult {
     }
 
     /// Result of data verification, if some data were bad.
-    #[must_use]
     pub fn bad_data(&self) -> Option<&DataCheckResult> {
         let check = self.data_check.as_ref();
         check.filter(|check| check.bad.total() > 0)
     }
 
     /// Whether acknowledged or verified data were lost or damaged.
-    #[must_use]
     pub fn has_lost_data(&self) -> bool {
         let broken = |fault: &FaultResult| !fault.kept_its_data();
         self.bad_data().is_some() || self.fault.as_ref().is_some_and(broken)
     }
 
     /// The first node that was lost, and how, where the trial failed by that.
-    #[must_use]
     pub fn lost_node(&self) -> Option<(&str, &ClientLoadNodeLoss)> {
         self.lost_nodes().next().filter(|_| self.failed.is_some())
     }
@@ -392,7 +386,6 @@ impl TrialResult {
 
     /// The share of the load that its nodes offered, by the time that each of them played; `None` where
     /// none was lost.
-    #[must_use]
     pub fn offered(&self) -> Option<f64> {
         self.lost_nodes().next()?;
         let played = self.nodes.iter().map(|node| match &node.lost {
@@ -406,7 +399,6 @@ impl TrialResult {
     const HELD_UP_MAX: f64 = 0.05;
 
     /// Whether this program was suspended for too much of the trial to compare it.
-    #[must_use]
     pub fn was_held_up(&self) -> bool {
         self.generator.held_up.0 as f64 > Self::HELD_UP_MAX * self.length.0 as f64
     }
@@ -414,21 +406,18 @@ impl TrialResult {
     /// Whether the trial can be compared: it was completed, nothing failed (failing is fast), no data were
     /// bad, and the generator was not suspended for too long. Requests in flight at the end count with their
     /// time until then, so a system that cannot carry its load is also compared.
-    #[must_use]
     pub fn is_comparable(&self) -> bool {
         let whole = !self.interrupted && self.failed.is_none() && !self.was_held_up();
         whole && self.stats.errors() == 0 && self.bad_data().is_none()
     }
 
     /// Operations that succeeded.
-    #[must_use]
     pub fn done(&self) -> u64 {
         let without = self.stats.errors() + self.generator.unfinished;
         self.stats.ops().saturating_sub(without)
     }
 
     /// The value of `metric` for this trial.
-    #[must_use]
     pub fn value(&self, metric: ComparisonMetric) -> f64 {
         match metric {
             ComparisonMetric::MeanResponse => self.stats.response().mean_ns(),
@@ -530,7 +519,6 @@ pub struct ClientLoadNodeResult {
 
 impl ClientLoadNodeResult {
     /// Operations per second.
-    #[must_use]
     pub fn ops_per_s(&self) -> f64 {
         ratio(self.stats.ops() as f64, self.length.as_secs_f64())
     }

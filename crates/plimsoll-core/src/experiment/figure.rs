@@ -49,13 +49,11 @@ pub struct ExperimentFigure {
 
 impl ExperimentFigure {
     /// Whether it says nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == ExperimentFigure::default()
     }
 
     /// The same where a stronger one says nothing else.
-    #[must_use]
     pub fn with(&self, stronger: &ExperimentFigure) -> ExperimentFigure {
         let text = |one: &Option<String>, other: &Option<String>| other.clone().or(one.clone());
         // A pointer, a cause and a metric are three ways to say the same.
@@ -83,7 +81,6 @@ impl ExperimentFigure {
     }
 
     /// The divisor, in full.
-    #[must_use]
     pub fn divisor(&self) -> Option<ExperimentFigure> {
         let over = self.over.as_ref()?;
         let whole = ExperimentFigure {
@@ -246,7 +243,6 @@ pub enum ExperimentUnit {
 
 impl ExperimentUnit {
     /// As people read it behind a number.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Count | Self::Time => "",

@@ -71,7 +71,6 @@ pub enum ExperimentProfile {
 
 impl ExperimentProfile {
     /// As it is called on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ExperimentProfile::Quick => "quick",
@@ -102,7 +101,6 @@ pub struct ExperimentPart {
 
 impl ExperimentPart {
     /// Its command in a profile.
-    #[must_use]
     pub fn command(&self, profile: ExperimentProfile) -> Option<&ExperimentCommand> {
         match profile {
             ExperimentProfile::Quick => self.quick.as_ref(),

@@ -30,7 +30,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"PLIMLEDG");
 /// Result of decoding the next bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerDecodeResult {
-    /// An entry of so many bytes.
+    /// An entry, and its length in bytes.
     Entry(LedgerEntry, usize),
     /// The beginning of an entry, or nothing.
     Short,
@@ -83,7 +83,6 @@ pub fn encode(entry: &LedgerEntry, bytes: &mut Vec<u8>) {
 }
 
 /// Reads the entry at the beginning of `bytes`.
-#[must_use]
 pub fn decode(bytes: &[u8]) -> LedgerDecodeResult {
     let Some(len) = bytes.first_chunk::<2>() else {
         return LedgerDecodeResult::Short;

@@ -70,13 +70,11 @@ impl LedgerCertificate {
     }
 
     /// How many cuts were checked.
-    #[must_use]
     pub fn cuts(&self) -> usize {
         self.ledgers(|_| true)
     }
 
     /// How many of these lost something in any of their checks.
-    #[must_use]
     pub fn cuts_with_losses(&self) -> usize {
         self.ledgers(|check| check.check.data.bad.total() > 0)
     }
@@ -92,7 +90,6 @@ impl LedgerCertificate {
 
 impl LedgerCut {
     /// `Model X (serial Y, firmware Z)` of each disk.
-    #[must_use]
     pub fn disks_in_words(&self) -> String {
         let one = |disk: &CutDisk| {
             let more: Vec<String> = [("serial", &disk.serial), ("firmware", &disk.firmware)]

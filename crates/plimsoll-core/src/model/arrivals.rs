@@ -62,7 +62,6 @@ impl ModelArrivals {
     /// # Panics
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than
     /// `align`.
-    #[must_use]
     pub fn new(cells: Vec<ModelInterval>, facts: &ModelFacts, align: u32, seed: Seed) -> Self {
         let align = u64::from(align);
         assert!(
@@ -114,7 +113,6 @@ impl ModelArrivals {
     }
 
     /// Largest transfer this play can ask for, for sizing buffers.
-    #[must_use]
     pub fn len_max(&self) -> u32 {
         saturating_u32(self.len_max)
     }

@@ -13,10 +13,10 @@ use crate::units::Nanos;
 /// Change to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChange {
-    /// Factor on all rates, above 0. Recorded requests come so many times as fast, for as much less
-    /// time; of counters every interval holds so many times as many.
+    /// Factor on all rates, above 0. It divides the times of recorded requests, and multiplies the counts
+    /// in every interval of counters.
     pub rate: f64,
-    /// Factor on all times, above 0: the same requests, over so many times as long.
+    /// Factor on all times, above 0: the same requests over the stretched time.
     pub stretch: f64,
     /// Only what lies in this phase, its stretches one after the other.
     pub phase: Option<String>,
@@ -37,7 +37,6 @@ impl Default for ModelChange {
 
 impl ModelChange {
     /// Whether nothing is changed.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == ModelChange::default()
     }

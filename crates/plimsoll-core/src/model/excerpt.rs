@@ -23,7 +23,6 @@ pub struct ModelExcerpt {
 
 impl ModelExcerpt {
     /// These intervals of a model without requests.
-    #[must_use]
     pub fn cells(cells: Vec<ModelInterval>) -> ModelExcerpt {
         ModelExcerpt {
             cells,
@@ -35,7 +34,6 @@ impl ModelExcerpt {
 
 impl WorkloadModel {
     /// The whole recording, at `scale` times its rates.
-    #[must_use]
     pub fn whole(&self, scale: f64) -> ModelExcerpt {
         if self.requests.is_none() {
             return ModelExcerpt::cells(self.play_whole(scale));
@@ -55,7 +53,6 @@ impl WorkloadModel {
     /// is drawn, and where in the stretch it lies: so a stretch is met as often as requests are in
     /// it, and what requests meet on the mean is what they met. The same seed gives the same stretch.
     /// `None` for a model without requests.
-    #[must_use]
     pub fn stretch(&self, seconds: u32, scale: f64, seed: Seed) -> Option<ModelExcerpt> {
         let packed = self.requests.as_ref()?;
         let recorded = Nanos(round_u64(f64::from(seconds) * scale * 1e9));
@@ -81,7 +78,6 @@ impl WorkloadModel {
     ///
     /// # Panics
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than `align`.
-    #[must_use]
     pub fn play(
         &self,
         excerpt: &ModelExcerpt,
@@ -150,7 +146,6 @@ pub enum ModelReplay {
 
 impl ModelReplay {
     /// Largest transfer this play can ask for, for sizing buffers.
-    #[must_use]
     pub fn len_max(&self) -> u32 {
         match self {
             ModelReplay::Drawn(arrivals) => arrivals.len_max(),

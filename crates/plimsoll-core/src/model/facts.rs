@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Facts of a model besides its intervals, with the origin of each.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{IoDirection, ModelArrivalPattern};
@@ -24,15 +22,14 @@ pub enum ModelFactOrigin {
     Assumed,
 }
 
-impl fmt::Display for ModelFactOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ModelFactOrigin::Measured => "measured",
-            ModelFactOrigin::Derived => "derived",
-            ModelFactOrigin::Declared => "declared",
-            ModelFactOrigin::Assumed => "assumed",
-        })
-    }
+crate::named::named_variants! {
+    ModelFactOrigin, Display,
+    /// As people read it.
+    name:
+    Measured => "measured",
+    Derived => "derived",
+    Declared => "declared",
+    Assumed => "assumed",
 }
 
 /// A value and how it is known.
@@ -111,7 +108,6 @@ pub struct ModelFacts {
 impl ModelFacts {
     /// Facts assumed of a load of which counters contain only its intervals: places uniform over
     /// `working_set_bytes`, Poisson arrivals.
-    #[must_use]
     pub fn assumed(working_set_bytes: u64) -> ModelFacts {
         ModelFacts {
             working_set_bytes: ModelFactValue::assumed(working_set_bytes),
@@ -126,7 +122,6 @@ impl ModelFacts {
 
     /// Facts of recorded requests that touch `working_set_bytes`: their places and instants are
     /// their own.
-    #[must_use]
     pub fn of_requests(working_set_bytes: u64) -> ModelFacts {
         ModelFacts {
             working_set_bytes: ModelFactValue::derived(working_set_bytes),
@@ -137,7 +132,6 @@ impl ModelFacts {
     }
 
     /// Policy that makes writes durable.
-    #[must_use]
     pub fn syncs(&self) -> SyncPolicy {
         SyncPolicy {
             each_write: self.sync_writes.is_some_and(|sync| sync.value),
@@ -146,7 +140,6 @@ impl ModelFacts {
     }
 
     /// How offsets of one direction are chosen.
-    #[must_use]
     pub fn offsets_of(&self, direction: IoDirection) -> &OffsetPattern {
         match (direction, &self.write_offsets) {
             (IoDirection::Write, Some(own)) => &own.value,
@@ -158,20 +151,17 @@ impl ModelFacts {
     }
 
     /// How requests lie inside an interval.
-    #[must_use]
     pub fn within(&self) -> ModelArrivalPattern {
         self.arrivals
             .map_or(ModelArrivalPattern::Poisson, |arrivals| arrivals.value)
     }
 
     /// Whether the choice of offsets is assumed.
-    #[must_use]
     pub fn assumes_offsets(&self) -> bool {
         self.offsets.as_ref().is_none_or(ModelFactValue::is_assumed)
     }
 
     /// Whether the arrivals inside an interval are assumed.
-    #[must_use]
     pub fn assumes_arrivals(&self) -> bool {
         self.arrivals.is_none_or(|arrivals| arrivals.is_assumed())
     }

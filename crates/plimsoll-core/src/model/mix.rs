@@ -32,7 +32,7 @@ const ALIGN_BYTES: u32 = 512;
 pub struct ModelMixMember<'a> {
     /// The model.
     pub model: &'a WorkloadModel,
-    /// Factor on its rates, above 0: recorded requests come so many times as fast.
+    /// Factor on its rates, above 0: it divides the times of recorded requests.
     pub scale: f64,
 }
 
@@ -92,7 +92,6 @@ pub struct ModelMixReplay {
 impl ModelMixReplay {
     /// The requests of these members, for as long as all of them last. What counters do not contain is
     /// drawn from the seed.
-    #[must_use]
     pub fn new(members: &[ModelMixMember<'_>], seed: Seed) -> ModelMixReplay {
         let mut region = 0;
         let all = members.iter().zip(0..).map(|(member, number)| {

@@ -57,7 +57,6 @@ impl IoDirection {
     pub const BOTH: [IoDirection; 2] = [IoDirection::Read, IoDirection::Write];
 
     /// `read` or `write`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             IoDirection::Read => "read",
@@ -88,7 +87,6 @@ pub struct ModelInterval {
 
 impl ModelInterval {
     /// The load of one direction.
-    #[must_use]
     pub fn load(&self, direction: IoDirection) -> DirectionLoad {
         match direction {
             IoDirection::Read => self.read,
@@ -97,7 +95,6 @@ impl ModelInterval {
     }
 
     /// Operations per second of one direction.
-    #[must_use]
     pub fn ops_per_s(&self, direction: IoDirection) -> f64 {
         ratio(self.load(direction).ops as f64, self.length.as_secs_f64())
     }
@@ -221,7 +218,6 @@ const COPY_ERROR_MAX: f64 = 0.0005;
 
 impl FidelityCheck {
     /// Compares by relative error.
-    #[must_use]
     pub fn relative(metric: impl Into<String>, recorded: f64, submitted: f64, gate: f64) -> Self {
         let difference = submitted - recorded;
         // 0 / 0 is no error; a load where none was recorded is an infinite one.
@@ -250,7 +246,6 @@ impl FidelityCheck {
     }
 
     /// The error in these words; `copy` where it is one.
-    #[must_use]
     pub fn shown(&self, error: impl FnOnce(f64) -> String) -> String {
         if self.copy {
             "copy".into()
@@ -260,7 +255,6 @@ impl FidelityCheck {
     }
 
     /// Whether the gate was passed; an error that is not a number never passes.
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.error.abs() <= self.gate
     }
@@ -298,7 +292,6 @@ pub struct WorkloadModel {
 
 impl WorkloadModel {
     /// Whether some of its requests start when an earlier one has ended.
-    #[must_use]
     pub fn waits(&self) -> bool {
         self.requests
             .as_ref()
@@ -306,7 +299,6 @@ impl WorkloadModel {
     }
 
     /// How long the recorded intervals last together.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         self.envelope
             .cells()
@@ -315,7 +307,6 @@ impl WorkloadModel {
     }
 
     /// Operations and bytes per second of one direction over the whole recording.
-    #[must_use]
     pub fn mean_per_s(&self, direction: IoDirection) -> (f64, f64) {
         let (ops, bytes) = totals(self.envelope.cells(), direction);
         let seconds = self.length().as_secs_f64();
@@ -323,7 +314,6 @@ impl WorkloadModel {
     }
 
     /// The whole recording with every rate multiplied by `scale`, sizes unchanged.
-    #[must_use]
     pub fn play_whole(&self, scale: f64) -> Vec<ModelInterval> {
         let mut carries = [RoundingCarry::default(); 4];
         let cells = self.envelope.cells().iter();
@@ -404,7 +394,6 @@ impl ModelEnvelope {
     }
 
     /// The intervals in recorded order.
-    #[must_use]
     pub fn cells(&self) -> &[ModelInterval] {
         &self.0
     }

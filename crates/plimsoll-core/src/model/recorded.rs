@@ -24,7 +24,6 @@ pub enum ReplayAddressSpace {
 
 impl ReplayAddressSpace {
     /// The touched zones of a recording, moved together.
-    #[must_use]
     pub fn compact(packed: &PackedRequests) -> ReplayAddressSpace {
         ReplayAddressSpace::Compact(packed.zones().into())
     }
@@ -70,7 +69,6 @@ impl PackedReplay {
     ///
     /// # Panics
     /// When `align` is not a power of two, or `scale` not above 0.
-    #[must_use]
     pub fn new(
         packed: &PackedRequests,
         space: ReplayAddressSpace,
@@ -98,7 +96,6 @@ impl PackedReplay {
     }
 
     /// Largest transfer this play can ask for, for sizing buffers.
-    #[must_use]
     pub fn len_max(&self) -> u32 {
         saturating_u32(self.len_max)
     }

@@ -44,7 +44,6 @@ struct Class {
 impl WorkloadModel {
     /// Chooses `seconds` one-second slices and scales their rates by `scale`. The same seed gives
     /// the same slices, so all arms of a block play the same.
-    #[must_use]
     pub fn play_slices(&self, seconds: u32, scale: f64, seed: Seed) -> ModelSliceSelection {
         let mut rng = Rng::new(seed.derive("slices", 0));
         let strata = strata(self.envelope.cells(), seconds.max(1));
@@ -71,7 +70,6 @@ impl WorkloadModel {
     }
 
     /// Seconds that a run needs to have its share of bursts; 0 without bursts.
-    #[must_use]
     pub fn seconds_with_bursts(&self) -> f64 {
         let bursts = self.bursts.iter().filter(|bursts| bursts.duty > 0.0);
         bursts
@@ -174,7 +172,6 @@ impl WorkloadModel {
 
     /// Holds the load of slices against the whole recording times `scale`: `cells` are what was
     /// (or will be) submitted in each slice, `picked` the intervals the slices were taken from.
-    #[must_use]
     pub fn slice_fidelity(
         &self,
         cells: &[ModelInterval],

@@ -52,7 +52,7 @@ impl fmt::Display for ModelArrivalPattern {
 
 /// Halves no longer than this are not halved again: so far down recordings show the same bias.
 const SPAN_MIN: Nanos = Nanos(32_000);
-/// Up to so many arrivals each is drawn into a half; of more the share is as good as exact.
+/// Up to this number, each arrival is drawn into a half; of more, the rounded share is as good as exact.
 const DRAWN_MAX: u64 = 64;
 
 /// Arrivals still to come in a stretch of time.
@@ -98,7 +98,7 @@ impl ModelArrivalSampler {
         }
     }
 
-    /// Begins an interval with so many arrivals; what was left of the last is forgotten.
+    /// Begins an interval with `arrivals` arrivals, and drops those left of the interval before.
     pub(super) fn begin(&mut self, from: Nanos, to: Nanos, arrivals: u64) {
         self.now = ModelArrivalSpan::default();
         self.intervals += 1;
@@ -162,7 +162,7 @@ impl ModelArrivalSampler {
         Some(span)
     }
 
-    /// How many of so many arrivals fall into the busier half.
+    /// How many of `arrivals` fall into the busier half.
     fn share(&mut self, arrivals: u64, bias: f64) -> u64 {
         match arrivals {
             // Rounded, of two arrivals one would fall into each half: few would come evenly.

@@ -26,7 +26,6 @@ pub struct OffsetRegion {
 
 impl OffsetRegion {
     /// Whole blocks of the region, at least 1.
-    #[must_use]
     pub fn blocks(&self) -> u64 {
         (self.bytes / self.grain_bytes.max(1)).max(1)
     }
@@ -100,7 +99,6 @@ impl OffsetGenerator {
     /// Offsets for worker `worker` of `workers` in `region`. The order of a permutation that brings
     /// no seed and the places of Zipf's ranks come from `seed`: workers with the same seed have the
     /// same hot blocks and the same order.
-    #[must_use]
     pub fn new(
         offsets: &OffsetPattern,
         region: OffsetRegion,
@@ -153,7 +151,6 @@ impl OffsetGenerator {
     /// As [`OffsetGenerator::new`], for operations of several sizes whose places are drawn before
     /// their sizes ([`OffsetGenerator::place`], [`OffsetGenerator::take`]); the grain of the region
     /// is the smallest of them.
-    #[must_use]
     pub fn of_sizes(
         offsets: &OffsetPattern,
         region: OffsetRegion,
@@ -181,7 +178,6 @@ impl OffsetGenerator {
     }
 
     /// Bytes from a place to the end of the region.
-    #[must_use]
     pub fn room(&self, place: u64) -> u64 {
         (self.region.start + self.region.bytes).saturating_sub(place)
     }
@@ -206,7 +202,6 @@ impl OffsetGenerator {
 
     /// Operations of one block each that go through the region once: where each block comes once,
     /// all of its blocks, else as many operations as it has blocks.
-    #[must_use]
     pub fn pass(&self) -> u64 {
         match &self.way {
             OffsetGeneratorState::ByBlock(ByBlock::Interleaved {

@@ -25,7 +25,6 @@ pub struct SeededPermutation {
 
 impl SeededPermutation {
     /// The permutation of `0..n` with this seed; 0 counts as 1.
-    #[must_use]
     pub fn new(n: u64, seed: Seed) -> Self {
         let n = n.max(1);
         // Both halves have a bit, so that each can stir the other.
@@ -42,14 +41,12 @@ impl SeededPermutation {
     }
 
     /// How many numbers it permutes.
-    #[must_use]
     pub fn n(&self) -> u64 {
         self.n
     }
 
     /// Where `index` goes. An index of `n` or more is taken modulo `n`.
     #[inline]
-    #[must_use]
     pub fn at(&self, index: u64) -> u64 {
         let mut x = if index < self.n {
             index

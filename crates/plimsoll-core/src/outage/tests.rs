@@ -5,8 +5,8 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// Sessions of 50 writes and 50 reads a second each, and what became of their probes for so many
-/// seconds: `end` says when one meant for a time ends.
+/// Sessions of 50 writes and 50 reads a second each, and their probes over `seconds` seconds: `end`
+/// gives when and how the probe of a session that is due at a time ends.
 fn probed(
     sessions: u32,
     seconds: u64,

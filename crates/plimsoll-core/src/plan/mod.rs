@@ -356,7 +356,6 @@ impl PlanAction {
     }
 
     /// Path that this removes on the machine, if it removes one.
-    #[must_use]
     pub fn removed_path(&self) -> Option<&str> {
         match self {
             PlanAction::RemoveDir(path)
@@ -508,7 +507,6 @@ fn is_here(node: &str) -> bool {
 
 impl PlanStep {
     /// A step on the node of this name; a change takes it back as the whole does.
-    #[must_use]
     pub fn on(node: &str, why: &str, apply: PlanAction, undo: Option<PlanAction>) -> PlanStep {
         PlanStep {
             why: why.into(),
@@ -523,7 +521,6 @@ impl PlanStep {
 
     /// Whether what it makes is still there when the machine was started anew: then it is left out when all
     /// is brought up again on the same disks.
-    #[must_use]
     pub fn outlasts_a_restart(&self) -> bool {
         let makes_files = matches!(
             self.apply,
@@ -537,7 +534,6 @@ impl PlanStep {
     }
 
     /// The step as journals have it.
-    #[must_use]
     pub fn noted(&self) -> PlanStep {
         PlanStep {
             lasting: false,
@@ -546,7 +542,6 @@ impl PlanStep {
     }
 
     /// The image file that the step allocates, where that is a disk.
-    #[must_use]
     pub fn disk_image(&self) -> Option<&str> {
         match &self.undo {
             Some(PlanAction::RemoveFile(image)) if self.lasting => Some(image),

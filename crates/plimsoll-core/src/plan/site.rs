@@ -49,7 +49,6 @@ pub struct StackSpec {
 
 impl StackSpec {
     /// A name of it for files and directories; see [`file_name_of`].
-    #[must_use]
     pub fn file_name(&self) -> String {
         file_name_of(&self.to_string())
     }
@@ -58,7 +57,6 @@ impl StackSpec {
 /// A name for files and directories made from any text: lower-case letters, digits and `-`, at
 /// most 40 of them. A text of such letters alone is its own name; others end in four hexadecimal
 /// digits that are made from the whole, so that different texts have different names.
-#[must_use]
 pub fn file_name_of(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut name = String::new();
@@ -112,7 +110,6 @@ pub enum NodeTransport {
 impl NodeTransport {
     /// Whether its commands run on this machine, whatever its network: its files are ours, and its
     /// disk is the same.
-    #[must_use]
     pub fn is_this_machine(&self) -> bool {
         !matches!(self, NodeTransport::Agent(_) | NodeTransport::Fleet)
     }
@@ -154,7 +151,6 @@ pub struct PlanNode {
 
 impl PlanNode {
     /// Whether it has its own network, so that all ports of its address are free for it.
-    #[must_use]
     pub fn has_network(&self) -> bool {
         self.reach != NodeTransport::Here
     }
@@ -208,7 +204,6 @@ pub struct StackServer {
 
 impl StackServer {
     /// One with the name of its node, which is asked by its marks alone and is not started again.
-    #[must_use]
     pub fn on(node: &str, marks: Vec<String>) -> StackServer {
         StackServer {
             name: node.into(),
@@ -220,7 +215,6 @@ impl StackServer {
     }
 
     /// The kernel of a node, which is no process, with what starts it again.
-    #[must_use]
     pub fn kernel_of(node: &str, restore: Vec<(String, PlanAction)>) -> StackServer {
         StackServer {
             restore,
@@ -244,7 +238,6 @@ pub enum ServerQuery {
 
 impl StackServer {
     /// The command that asks it, if it can be asked.
-    #[must_use]
     pub fn question(&self, question: ServerQuery) -> Option<PlanCommand> {
         let word = match question {
             ServerQuery::Serves => "serves",
@@ -362,7 +355,6 @@ pub struct StackOutputs {
 
 impl StackOutputs {
     /// The place to measure on: the directory, or the address.
-    #[must_use]
     pub fn place(&self) -> &str {
         self.address.as_deref().unwrap_or(&self.mount_dir)
     }

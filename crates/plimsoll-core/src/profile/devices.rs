@@ -45,7 +45,6 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Its name in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             DeviceKind::Disk => "disk",
@@ -242,7 +241,6 @@ pub struct DeviceComposition {
 
 impl DeviceComposition {
     /// Of this layer, with nothing to be said beyond.
-    #[must_use]
     pub fn of(layer: DeviceKind) -> DeviceComposition {
         DeviceComposition {
             layer,
@@ -262,7 +260,6 @@ pub struct DeviceClassification {
 
 impl DeviceClassification {
     /// Of each of the devices of a recording, by what is recorded of it (`told`), else by its name.
-    #[must_use]
     pub fn of(
         names: &[String],
         told: &dyn Fn(&str) -> Option<DeviceComposition>,
@@ -364,7 +361,6 @@ pub struct DeviceRanking {
 impl DeviceRanking {
     /// Ranks devices, and finds out which of them are layers above others, or ways to one: by what
     /// is recorded of them (`told`), else by their names. Their `layer` and `counted_again` are set here.
-    #[must_use]
     pub fn rank(
         mut devices: Vec<DeviceLoad>,
         told: &dyn Fn(&str) -> Option<DeviceComposition>,
@@ -400,7 +396,6 @@ impl DeviceRanking {
     }
 
     /// The device with the most load, one that is not counted again if there is any.
-    #[must_use]
     pub fn busiest(&self) -> Option<&DeviceLoad> {
         let first = self.devices.iter().find(|device| !device.counted_again);
         first.or(self.devices.first())

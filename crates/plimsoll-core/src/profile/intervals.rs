@@ -36,26 +36,22 @@ pub struct IntervalRow {
 
 impl IntervalRow {
     /// Length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.to_unix_ns.saturating_sub(self.from_unix_ns) as f64 / 1e9
     }
 
     /// Whether anything of it counts.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         let figures = [self.ops, self.read_bytes, self.write_bytes, self.busy];
         figures.iter().any(Option::is_some) || self.queue.is_some()
     }
 
     /// Mean response time of reads in seconds; `None` without reads or their times.
-    #[must_use]
     pub fn read_response_s(&self) -> Option<f64> {
         quotient(self.read_time_s, self.reads)
     }
 
     /// Mean response time of writes in seconds.
-    #[must_use]
     pub fn write_response_s(&self) -> Option<f64> {
         quotient(self.write_time_s, self.writes)
     }
@@ -101,8 +97,8 @@ pub struct ProfilePoint {
     pub write_response_ms: Option<f64>,
 }
 
-/// Intervals put together to at most so many points of equal steps, however many intervals come; a
-/// step with a gap in it is a point on either side.
+/// Intervals put together in a fixed number of equal steps, however many intervals come. Each step is
+/// one point; a step with a gap in it is a point on either side.
 #[derive(Debug, Clone)]
 pub struct ProfileDownsampler {
     from_unix_ns: u64,
@@ -127,7 +123,6 @@ struct ProfileTimeBin {
 
 impl ProfileDownsampler {
     /// For what lies between two instants (nanoseconds since 1970). `points` of 0 counts as 1.
-    #[must_use]
     pub fn new(from_unix_ns: u64, to_unix_ns: u64, points: usize) -> ProfileDownsampler {
         let points = points.max(1);
         let length = to_unix_ns.saturating_sub(from_unix_ns).max(1);

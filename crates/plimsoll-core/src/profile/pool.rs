@@ -82,7 +82,6 @@ pub struct PoolMember {
 
 impl PoolMember {
     /// One of its figures.
-    #[must_use]
     pub fn figure(&self, figure: PoolFigure) -> Option<f64> {
         match figure {
             PoolFigure::OpsPerS => self.ops_per_s,
@@ -116,7 +115,7 @@ pub struct PoolUnread {
 pub struct PoolSizeCount {
     /// Kind.
     pub kind: OpKind,
-    /// At most so many bytes, and more than half of them.
+    /// Requests of at most this number of bytes, and of more than half of it.
     pub bytes_max: u64,
     /// How many.
     pub requests: u64,

@@ -29,7 +29,6 @@ pub struct TimeDistribution {
 
 impl TimeDistribution {
     /// Of a histogram; `None` of an empty one.
-    #[must_use]
     pub fn of(histogram: &Histogram) -> Option<TimeDistribution> {
         if histogram.is_empty() {
             return None;
@@ -46,7 +45,6 @@ impl TimeDistribution {
     }
 
     /// The value that a share `q` does not exceed, if it was kept.
-    #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         let found = self.quantiles.iter().find(|(at, _)| (at - q).abs() < 1e-9);
         found.map(|(_, ns)| *ns)

@@ -68,7 +68,7 @@ pub struct BlockIoGroup {
     /// [`BATCH_DEFAULT`].
     #[serde(skip_serializing_if = "is_default")]
     pub batch: u32,
-    /// After so many bytes a worker waits for what is in flight and drops the clean pages of its
+    /// After this number of bytes a worker waits for operations in flight and drops the clean pages of its
     /// part of the file from the page cache; 0: never.
     #[serde(skip_serializing_if = "is_default")]
     pub cold_every_bytes: u64,
@@ -198,7 +198,6 @@ fn one() -> f64 {
 
 impl BlockIoMixEntry {
     /// The only, or one equally likely, turn.
-    #[must_use]
     pub fn of(kind: BlockIoOpKind, bytes: u32) -> Self {
         BlockIoMixEntry {
             kind,
@@ -227,7 +226,6 @@ pub enum BlockIoOpKind {
 
 impl BlockIoOpKind {
     /// The operations of the turn, in order.
-    #[must_use]
     pub fn operations(self) -> &'static [OpKind] {
         match self {
             BlockIoOpKind::Read => &[OpKind::Read],
@@ -248,7 +246,7 @@ pub enum BlockIoPacing {
     Closed {
         /// Think time.
         think: Nanos,
-        /// It is taken after every so many turns; 0 and 1: after each.
+        /// Number of turns after which the think time follows; 0 and 1: after each.
         every: u32,
         /// Whether the worker counts its turns and thinks as a whole: it begins nothing more, waits
         /// for what is in flight, and thinks once. Else each slot counts and thinks for itself.
@@ -353,17 +351,16 @@ pub enum BlockIoStopCondition {
     Time,
     /// When it has been through its region once: as many turns as blocks fit into it.
     Pass,
-    /// After so many turns of each worker.
+    /// After this number of turns of each worker.
     Each(u64),
-    /// When each worker has begun operations of so many bytes.
+    /// When each worker has begun operations of this number of bytes in all.
     Bytes(u64),
-    /// After so many turns of all workers of the group together.
+    /// After this number of turns of all workers of the group together.
     Together(u64),
 }
 
 impl BlockIoWorkload {
     /// Uniformly random 4 KiB reads and writes at depth 32 on a file of 1 GiB, direct.
-    #[must_use]
     pub fn random(name: &str, read_share: f64) -> Self {
         let turn = |kind, weight| BlockIoMixEntry {
             weight,
@@ -385,13 +382,11 @@ impl BlockIoWorkload {
     }
 
     /// Bytes of all its files.
-    #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         self.files().into_values().fold(0, u64::saturating_add)
     }
 
     /// Bytes of its files, by their base names; of a name that each worker has, all of them.
-    #[must_use]
     pub fn files(&self) -> BTreeMap<&str, u64> {
         let mut files: BTreeMap<&str, u64> = BTreeMap::new();
         for group in &self.groups {
@@ -409,14 +404,12 @@ impl BlockIoWorkload {
     }
 
     /// Whether instants, not the storage, set the pace of every group.
-    #[must_use]
     pub fn is_open_loop(&self) -> bool {
         let open = |group: &BlockIoGroup| matches!(group.pace, BlockIoPacing::Open(_));
         !self.groups.is_empty() && self.groups.iter().all(open)
     }
 
     /// Whether every group ends by itself, so that no length of time is needed.
-    #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         self.groups
             .iter()

@@ -49,9 +49,9 @@ pub struct WorkloadCommand {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CommandTransfer {
-    /// So many bytes to the target.
+    /// This number of bytes to the target.
     To(u64),
-    /// So many bytes from the target.
+    /// This number of bytes from the target.
     From(u64),
 }
 

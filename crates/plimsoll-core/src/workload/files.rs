@@ -122,7 +122,7 @@ pub enum FileSizeDistribution {
 pub enum FileTreeLayout {
     /// All in one directory.
     Flat,
-    /// Evenly over so many directories side by side, consecutive numbers together: as many
+    /// Evenly over this number of directories side by side, consecutive numbers together: as many
     /// directories as threads give each thread its own when it goes over its share.
     Even(u32),
     /// A random tree as filebench 1.5 makes it: every directory draws how deep the tree is to be
@@ -185,7 +185,7 @@ pub struct FileLoopOp {
     /// How the open file came to be open.
     #[serde(default)]
     pub opened: FileLoopOpenMode,
-    /// Only the first so many bytes of the file are read or written; 0: all of it.
+    /// Number of bytes from the start of the file that are read or written; 0: all of it.
     #[serde(default)]
     pub span_bytes: u64,
     /// How often, one after another.
@@ -228,7 +228,6 @@ impl From<FileOp> for FileLoopOp {
 
 impl FileLoopOp {
     /// Once, on this set and this open file.
-    #[must_use]
     pub fn on(op: FileOp, set: u32, fd: u32) -> Self {
         FileLoopOp {
             set,
@@ -302,7 +301,7 @@ pub enum FileOp {
     /// Wait for one event for each operation that the thread has done since it last did; no
     /// operation.
     LimitOps,
-    /// Wait for one event for each so many bytes that the thread has moved since it last did;
+    /// Wait for one event for each `bytes` bytes that the thread has moved since it last waited;
     /// no operation.
     LimitBytes {
         /// Bytes that an event stands for.
@@ -323,11 +322,11 @@ pub enum FileOp {
         /// How many posts more than this thread has asked for may be made before posters wait.
         ahead: u32,
     },
-    /// End the run once so much has been done; no operation.
+    /// End the run once the amount has been done; no operation.
     EndAfter {
         /// Operations, or bytes that were read and written.
         amount: u64,
-        /// Whether it is in bytes; more than so many then.
+        /// Whether the amount is in bytes: the run then ends only above it.
         in_bytes: bool,
         /// Place in the thread's own list of the operation that counts; without one all operations
         /// of all threads do.
@@ -389,7 +388,6 @@ impl FileOp {
 
 impl FileSet {
     /// Files of about this size, all existing, in one directory.
-    #[must_use]
     pub fn flat(name: &str, entries: u32, mean_bytes: u64, sizes: FileSizeDistribution) -> Self {
         FileSet {
             name: name.into(),
@@ -407,7 +405,6 @@ impl FileSet {
 
 impl FileLoop {
     /// One group of threads that repeats `ops` on one set, until the time is up.
-    #[must_use]
     pub fn of(name: &str, set: FileSet, threads: u32, ops: Vec<FileLoopOp>) -> Self {
         FileLoop {
             name: name.into(),
@@ -427,7 +424,6 @@ impl FileLoop {
     }
 
     /// Whether its work has an end, so that it is not cut off by the time alone.
-    #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         let ops = self.groups.iter().flat_map(|group| &group.ops);
         let mut ends = ops.filter(|op| matches!(op.op, FileOp::EndAfter { .. }));
@@ -437,14 +433,12 @@ impl FileLoop {
     }
 
     /// Threads of all groups.
-    #[must_use]
     pub fn threads(&self) -> u32 {
         let threads = self.groups.iter().map(|group| u64::from(group.threads));
         saturating_u32(threads.sum())
     }
 
     /// Expected bytes of the files before the run.
-    #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         let bytes = |set: &FileSet| {
             let expected = f64::from(set.entries) * set.prealloc;

@@ -84,7 +84,6 @@ impl Workload {
 impl LoadLoopTwins {
     /// The clients and their think time that ask so often of a system that answers one client alone in
     /// `alone`; those of the workload itself where it is a closed loop.
-    #[must_use]
     pub fn closed_pace(&self, alone: Nanos) -> LoadLoopPace {
         let Some(per_s) = self.asked_per_s else {
             return LoadLoopPace {
@@ -111,7 +110,6 @@ impl LoadLoopTwins {
     }
 
     /// Whether a system can have led to this pace.
-    #[must_use]
     pub fn allows(&self, pace: &LoadLoopPace) -> bool {
         let clients_fit = match (self.asked_per_s, pace.clients) {
             (None, None) => pace.think == Nanos(0),
@@ -125,7 +123,6 @@ impl LoadLoopTwins {
     }
 
     /// Operations of a turn, in the mean.
-    #[must_use]
     pub fn operations_per_turn(&self) -> f64 {
         let turns = || self.closed.groups.iter().flat_map(|group| &group.mix);
         let weights: f64 = turns().map(|turn| turn.weight).sum();

@@ -54,7 +54,6 @@ pub enum Workload {
 
 impl Workload {
     /// One that plays nothing: what is measured beside it is all there is.
-    #[must_use]
     pub fn idle(name: impl Into<String>) -> Self {
         Workload::Series(PhaseSeries {
             name: name.into(),
@@ -64,13 +63,11 @@ impl Workload {
     }
 
     /// Whether it plays nothing.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         matches!(self, Workload::Series(series) if series.phases.is_empty())
     }
 
     /// Name in reports.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Workload::Model(model) => &model.name,
@@ -95,7 +92,6 @@ impl Workload {
     /// The one metric on which systems are compared under this workload: the mean response time
     /// where the load is given (open loop), operations per second where the system sets the pace.
     /// `None` where each phase has its own.
-    #[must_use]
     pub fn metric(&self) -> Option<ComparisonMetric> {
         match self {
             Workload::Model(model) if model.requests.as_ref().is_some_and(|r| r.is_closed()) => {
@@ -111,7 +107,6 @@ impl Workload {
     }
 
     /// Bytes the workload keeps on its target while it runs.
-    #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         match self {
             Workload::Model(model) => model.facts.working_set_bytes.value,
@@ -123,7 +118,6 @@ impl Workload {
     }
 
     /// Whether the page cache of this machine is bypassed by all of its operations.
-    #[must_use]
     pub fn is_direct(&self) -> bool {
         match self {
             Workload::Model(_) => true,
@@ -143,7 +137,6 @@ impl Workload {
 
     /// Whether it works on more than one file, so that it cannot be run on a single file or a
     /// device.
-    #[must_use]
     pub fn needs_directory(&self) -> bool {
         let files = |blocks: &BlockIoWorkload| {
             let extents = || blocks.groups.iter().map(|group| &group.extent);
@@ -162,7 +155,6 @@ impl Workload {
     }
 
     /// Whether it ends when its work is done, so that no length of time is needed.
-    #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         match self {
             Workload::Model(_) => false,
@@ -174,7 +166,6 @@ impl Workload {
     }
 
     /// Whether instants, not the storage, set the pace.
-    #[must_use]
     pub fn is_open_loop(&self) -> bool {
         match self {
             Workload::Model(_) => true,
@@ -185,7 +176,6 @@ impl Workload {
 
     /// Whether requests wait for one of a number of threads that is part of the load: what starts
     /// late then was not held back by the generator.
-    #[must_use]
     pub fn waits_for_threads(&self) -> bool {
         matches!(self, Workload::Model(model) if model.facts.threads.is_some())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A workload so many times: faster where instants set the pace, by more clients where the storage does.
+//! Multiples of a workload: faster where instants set the pace, more clients where the storage does.
 
 use super::Workload;
 use super::blocks::{ArrivalProcess, BlockIoPacing, BlockIoStopCondition, BlockIoWorkload};
@@ -11,7 +11,8 @@ use crate::num::{round_u64, saturating_u32};
 pub enum WorkloadMultiple {
     /// Times the rate of an open loop.
     Rate,
-    /// Clients of a closed loop: the smallest set of so many threads in which the groups have their shares.
+    /// Clients of a closed loop. One client has this number of threads: the smallest set in which the groups
+    /// have their shares.
     Clients(u32),
 }
 
@@ -36,8 +37,7 @@ impl Workload {
         }
     }
 
-    /// So many times this workload. The rates of a model stay: its trials have a factor of their own.
-    #[must_use]
+    /// `multiple` times this workload. The rates of a model do not change: its trials have their own factor.
     pub fn times(&self, multiple: f64) -> Workload {
         let mut workload = self.clone();
         match &mut workload {

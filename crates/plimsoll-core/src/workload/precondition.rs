@@ -21,7 +21,7 @@ const BLOCK_BYTES: u32 = 4096;
 const ORDERED_DEPTH: u32 = 8;
 
 impl Workload {
-    /// Writes of its working set in order, so many times over.
+    /// Writes of its working set in order, `passes` times over.
     ///
     /// # Errors
     /// Why there are none, as the end of a sentence.
@@ -62,7 +62,6 @@ impl Workload {
 impl BlockIoWorkload {
     /// The same as fast as the storage lets it, for as long as it is let; `None` where it writes
     /// nothing, or follows a trace.
-    #[must_use]
     pub fn unpaced(&self) -> Option<BlockIoWorkload> {
         let writes = |turn: &BlockIoMixEntry| {
             matches!(turn.kind, BlockIoOpKind::Write | BlockIoOpKind::Update) && turn.weight > 0.0

@@ -34,7 +34,6 @@ pub struct ClassicProgram {
 
 impl ClassicProgram {
     /// The (last) value of a setting.
-    #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
         let found = self.settings.iter().rev().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -77,7 +76,6 @@ pub enum PhaseWorkload {
 
 impl PhaseSeries {
     /// Bytes that its phases keep on the target at the same time, at most.
-    #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         let bytes = self.phases.iter().map(|phase| match &phase.body {
             PhaseWorkload::Blocks(blocks) => blocks.data_set_bytes(),

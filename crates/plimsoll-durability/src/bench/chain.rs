@@ -27,7 +27,6 @@ pub struct BenchFileSystem {
 
 impl DurabilityBench {
     /// The directory of an attached disk.
-    #[must_use]
     pub fn directory(&self, disk: &BenchDisk) -> PathBuf {
         match disk {
             BenchDisk::FileSystem(_) => self.places.live(),
@@ -36,7 +35,6 @@ impl DurabilityBench {
     }
 
     /// The directory of an attached crash state.
-    #[must_use]
     pub fn state_directory(&self, disk: &BenchDisk) -> PathBuf {
         match disk {
             BenchDisk::FileSystem(_) => self.places.state(),

@@ -58,7 +58,6 @@ pub struct BenchPlaces {
 
 impl BenchPlaces {
     /// Those of the journal `id` in this directory.
-    #[must_use]
     pub fn new(dir: &Path, id: &str) -> Self {
         BenchPlaces {
             dir: dir.into(),
@@ -89,7 +88,6 @@ impl BenchPlaces {
     }
 
     /// The mark of processes of one kind.
-    #[must_use]
     pub fn mark(&self, name: &str) -> String {
         format!("plimsoll-{}-{name}", self.id)
     }
@@ -99,32 +97,27 @@ impl BenchPlaces {
     }
 
     /// The directory of the server's scripts.
-    #[must_use]
     pub fn scripts(&self) -> PathBuf {
         self.at("scripts")
     }
 
     /// The directory of the server's sockets, in one of ours.
-    #[must_use]
     pub fn sockets(&self) -> PathBuf {
         self.at("run").join("server")
     }
 
     /// Where the logged disk is mounted.
-    #[must_use]
     pub fn live(&self) -> PathBuf {
         self.at("disk")
     }
 
     /// Where a crash state is mounted.
-    #[must_use]
     pub fn state(&self) -> PathBuf {
         self.at("state")
     }
 
     /// The plan of the bench, for disks of this size together, with a directory on the storage that gains are
     /// measured on. Steps that find nothing to do hold the undoing of what is done between.
-    #[must_use]
     pub fn plan(&self, disk_bytes: u64, gain: Option<&Path>) -> Plan {
         let mut plan = Plan::default();
         if let Some(gain) = gain {
@@ -301,13 +294,11 @@ impl DurabilityBench {
     }
 
     /// The machine in the network of the server.
-    #[must_use]
     pub fn inside(&self) -> &LocalHost {
         &self.inside
     }
 
     /// Identifier of its journal.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.places.id
     }

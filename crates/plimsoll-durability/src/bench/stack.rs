@@ -24,14 +24,12 @@ pub struct BenchStack {
 
 impl BenchStack {
     /// How many disks it has that are files.
-    #[must_use]
     pub fn disks(&self) -> usize {
         let steps = self.plan.steps.iter();
         steps.filter(|step| step.disk_image().is_some()).count()
     }
 
     /// Why it cannot be cut, if it cannot.
-    #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         let makes_arrays = |step: &PlanStep| matches!(step.undo, Some(PlanAction::StopArray(_)));
         if self.disks() == 0 {

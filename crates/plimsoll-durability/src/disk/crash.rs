@@ -63,7 +63,6 @@ pub struct CacheLoss {
 }
 
 /// The state after a cut at this position whose cache is lost like this.
-#[must_use]
 pub fn crash_state(log: &DiskLog, position: usize, loss: CacheLoss) -> CrashState {
     let of_parts = log.durable_until(position);
     let durable_until = of_parts.iter().copied().min().unwrap_or(0);

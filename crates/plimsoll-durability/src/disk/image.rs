@@ -69,7 +69,6 @@ pub struct CrashImages<'a> {
 
 impl<'a> CrashImages<'a> {
     /// `durable` holds what the disk did before the log began, and is written to.
-    #[must_use]
     pub fn new(log: &'a DiskLog, durable: &'a File, bytes: u64) -> Self {
         CrashImages {
             log,

@@ -111,7 +111,6 @@ struct PartOff {
 impl LoggedDisk {
     /// A disk of `parts` parts of this size that holds what `live` does, and logs the data of writes into
     /// `data`, which is empty, up to `data_max` bytes.
-    #[must_use]
     pub fn new(live: File, data: File, shape: DiskShape, data_max: u64) -> Self {
         let log = DiskLog {
             entries: Vec::new(),
@@ -133,7 +132,6 @@ impl LoggedDisk {
     }
 
     /// A part, from 0.
-    #[must_use]
     pub fn part(&self, number: u64) -> DiskPart<'_> {
         DiskPart {
             disk: self,
@@ -156,19 +154,16 @@ impl LoggedDisk {
     }
 
     /// How many requests are completed: an instant of the disk.
-    #[must_use]
     pub fn position(&self) -> usize {
         self.lock().log.entries.len()
     }
 
     /// Time since the disk was made.
-    #[must_use]
     pub fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Whether a write was refused because the log was full.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.lock().is_full
     }
@@ -252,7 +247,6 @@ impl DataAtRisk {
 
 impl DiskPart<'_> {
     /// Its size.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.disk.part_bytes
     }
@@ -306,7 +300,6 @@ impl DiskPart<'_> {
 
 impl DiskShape {
     /// One disk of this size.
-    #[must_use]
     pub fn one(bytes: u64) -> Self {
         DiskShape {
             parts: 1,
@@ -337,7 +330,6 @@ impl DiskLog {
 
     /// Of each part the first request behind its last flush before `position`: what is durable in any case
     /// ends there.
-    #[must_use]
     pub fn durable_until(&self, position: usize) -> Vec<usize> {
         let mut until: Vec<usize> = Vec::new();
         for (at, entry) in self.entries.iter().take(position).enumerate() {
@@ -353,13 +345,11 @@ impl DiskLog {
     }
 
     /// The number of the part that a request belongs to.
-    #[must_use]
     pub fn part_of(&self, entry: &DiskLogEntry) -> usize {
         to_usize(entry.offset / self.part_bytes)
     }
 
     /// The data at risk right before each flush among these requests.
-    #[must_use]
     pub fn at_risk(&self, numbers: Range<usize>) -> Vec<DataAtRisk> {
         let mut sectors: BTreeMap<usize, u64> = BTreeMap::new();
         let mut found = Vec::new();
@@ -380,7 +370,6 @@ impl DiskLog {
     }
 
     /// How many requests were completed by this time.
-    #[must_use]
     pub fn position_at(&self, at: Nanos) -> usize {
         self.entries.partition_point(|entry| entry.at <= at)
     }

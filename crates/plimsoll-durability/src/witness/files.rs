@@ -72,7 +72,6 @@ pub struct FilesWitness {
 
 impl FilesWitness {
     /// One that writes by this method.
-    #[must_use]
     pub fn new(method: &str, clients: u32) -> Self {
         FilesWitness {
             method: FileMethod::of(method),

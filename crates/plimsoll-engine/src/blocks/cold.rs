@@ -33,7 +33,7 @@ impl BlockIoColdPasses {
         BlockIoColdPasses::new(u64::MAX, None)
     }
 
-    /// Passes of so many bytes.
+    /// Passes of `every_bytes` bytes.
     pub(crate) fn new(every_bytes: u64, cached: Option<CachedPart>) -> Self {
         BlockIoColdPasses {
             every_bytes,

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// So many blocks of 4 KiB as they would be written.
+    /// `n` blocks of 4 KiB as they would be written.
     fn written(content: BlockIoContent, read_into: bool, n: usize) -> Vec<Vec<u8>> {
         let mut contents = BlockIoFiller::new(&content, read_into, Seed(1), Seed(2));
         let mut buffer = vec![0; PIECE];

@@ -33,8 +33,8 @@ pub(crate) struct BlockIoSharedState {
     stonewall: Option<AtomicBool>,
     /// Turns given out, by group: for work that is shared.
     tickets: Vec<AtomicU64>,
-    /// Operations of traces in the order of their times, by group: they may be many, and each
-    /// worker takes every so many.
+    /// Operations of traces in the order of their times, by group. Shared, as they may be many: of `n`
+    /// workers, each takes every `n`-th one.
     traces: Vec<Arc<[TraceAccess]>>,
 }
 

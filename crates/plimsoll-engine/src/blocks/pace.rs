@@ -25,7 +25,7 @@ enum BlockIoArrivalProcess {
     Paced { gap_ns: f64, next: u64, step: u64 },
     /// Summed as a float: 2^53 ns are 104 days, so the sum is right to a nanosecond.
     Poisson { mean_ns: f64, at_ns: f64 },
-    /// As Poisson, with so many instants at each.
+    /// As Poisson, with `size` turns at each instant.
     Batch {
         mean_ns: f64,
         at_ns: f64,
@@ -48,7 +48,7 @@ enum BlockIoArrivalProcess {
 #[derive(Debug)]
 struct BlockIoRateEnvelope {
     segments: Vec<ArrivalRateSegment>,
-    /// The workers of the group: each sees so much less of the rate.
+    /// Number of workers of the group: each gets an equal share of the rate.
     workers: f64,
     /// The current segment, when it began, and how far in the instant before lies.
     segment: usize,

@@ -2,7 +2,7 @@
 //! One worker of a group: draws turns, and makes the operations of each out of it.
 //!
 //! A turn occupies a slot from its first operation to its last: the write of an update, and the
-//! sync that follows every so many writes, come next in the slot and are meant to start when the
+//! sync that follows every N writes, come next in the slot and are meant to start when the
 //! operation before them ended. After the last turn has ended come the finishing operations, one
 //! at a time; after them, where another worker's end stopped the counting, the rest of the work,
 //! uncounted, and again the sync if there is one among the finishing operations. Last comes what is
@@ -508,7 +508,7 @@ impl Remaining {
         true
     }
 
-    /// An operation of so many bytes begins.
+    /// Takes the bytes of an operation that begins.
     #[inline]
     fn begun(&mut self, bytes: u32) {
         if self.bytes < u64::MAX {

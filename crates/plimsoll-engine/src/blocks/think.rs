@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Think time of a whole worker: after so many turns it begins nothing more, waits for what is in
-//! flight, and thinks once.
+//! Think time of a whole worker: after a number of turns it begins nothing more, waits for operations
+//! in flight, and thinks once.
 //!
 //! As fio has it: the turns are counted when the worker looks, which is after each turn that it
 //! begins; those that end while it waits count towards the next thought. So at depth 4 with a thought
@@ -81,8 +81,8 @@ impl BlockIoThinkTime {
 mod tests {
     use super::*;
 
-    /// Plays a queue of so many slots, each operation 1 ns, for so many thoughts: turns begun in
-    /// all.
+    /// Plays a queue of `depth` slots, each operation 1 ns, for `thoughts` thoughts. Returns the turns
+    /// begun in all.
     fn turns(depth: u64, every: u32, thoughts: u64) -> u64 {
         let mut it = BlockIoThinkTime::new(Nanos(1_000), every, Nanos(0));
         let (mut now, mut begun, mut thought, mut in_flight) = (Nanos(0), 0, 0, 0);

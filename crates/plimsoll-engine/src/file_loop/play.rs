@@ -31,7 +31,7 @@ pub struct FileLoopRun {
     pub(super) signals: Vec<FileLoopSignal>,
     /// Threads that still have work.
     at_work: AtomicU32,
-    /// Operations and bytes of all threads, where the run ends after so many.
+    /// Operations and bytes of all threads, where the run ends after a total of them.
     done: Option<[AtomicU64; 2]>,
     /// Whether the run is over before its time.
     is_over: AtomicBool,
@@ -39,7 +39,6 @@ pub struct FileLoopRun {
 
 impl FileLoopRun {
     /// Of a loop that was checked, on its sets.
-    #[must_use]
     pub fn new(files: &FileLoop, trees: Arc<FileLoopSets>) -> Self {
         FileLoopRun {
             files: files.clone(),
@@ -52,7 +51,7 @@ impl FileLoopRun {
         }
     }
 
-    /// An operation of any thread has ended and moved so many bytes.
+    /// Counts an operation of any thread that has ended and moved `bytes` bytes.
     #[inline]
     pub(super) fn count(&self, bytes: u64) {
         if let Some([ops, moved]) = &self.done {
@@ -133,7 +132,6 @@ impl FileLoopRun {
     }
 
     /// The largest buffer that `thread` needs, in bytes.
-    #[must_use]
     pub fn len_max(&self, thread: u32) -> u32 {
         super::check::len_max(self.group(thread).1)
     }
@@ -203,7 +201,7 @@ impl FileLoopRun {
     }
 }
 
-/// Whether the run ends after so much work of all threads together.
+/// Whether the run ends after a total of all threads.
 fn counts_all(files: &FileLoop) -> bool {
     let mut ops = files.groups.iter().flat_map(|group| &group.ops);
     ops.any(|op| matches!(op.op, FileOp::EndAfter { of: None, .. }))
@@ -224,7 +222,7 @@ impl FileLoopEventRate {
         }
     }
 
-    /// Takes so many; when the last of them is due.
+    /// Takes `count` events, and returns when the last of them is due.
     pub(super) fn take(&self, now: Nanos, count: u64) -> Nanos {
         let lost = floor_u64(now.since(EVENTS_KEPT).as_secs_f64() * self.per_s);
         let next = |taken: u64| taken.max(lost).saturating_add(count);
@@ -293,7 +291,7 @@ impl FileLoopSignal {
         true
     }
 
-    /// A thread asks for so many more.
+    /// A thread asks for `posts` more posts.
     pub(super) fn ask(&self, thread: u32, posts: u32) {
         if let Some(waiter) = self.waiter(thread) {
             waiter.asked.fetch_add(u64::from(posts), Ordering::SeqCst);

@@ -229,8 +229,8 @@ fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     assert!(matches!(next, NextRequest::Request(request) if request.kind == OpKind::Open));
 }
 
-/// Plays the second thread of a loop on a real directory for so many operations; how often it had
-/// to look for what it waits for, and how often it may have because a sleep has an end.
+/// Plays the second thread of a loop on a real directory for `count` operations. Returns how often it
+/// looked for the signal that it waits for, and how often the end of a sleep alone may have made it look.
 fn looks_of_second(play: &Arc<FileLoopRun>, directory: &std::path::Path, count: u32) -> (u32, u64) {
     let held = crate::held::TargetHandle::directory(directory).unwrap();
     let place = Some(FileSetLocation::Directory(&held));
@@ -497,10 +497,10 @@ fn a_run_ends_once_so_much_has_been_done() {
     };
     let append = FileOp::Append { bytes: 1_000 };
     for (last, expect) in [
-        // The append of the first pass that makes it so many ends the run.
+        // The run ends in the first pass whose append reaches the amount.
         (end(3, false, Some(1)), 3 * 3),
         (end(2_999, true, Some(1)), 3 * 3),
-        // More than so many bytes.
+        // Bytes end the run only above the amount.
         (end(3_000, true, Some(1)), 4 * 3),
         (end(10, false, None), 4 * 3),
         (end(1_000, true, None), 2 * 3),

@@ -260,7 +260,7 @@ impl FileLoopThread {
                     Some(done) => (done.ops, done.bytes),
                     None => play.done(),
                 };
-                // filebench ends at so many operations, but beyond so many bytes.
+                // As in filebench, operations end the run at the amount, and bytes only above it.
                 if in_bytes && done.1 > amount || !in_bytes && done.0 >= amount {
                     return FileLoopNext::EndRun;
                 }

@@ -20,7 +20,7 @@ pub(super) struct FileSlotIndex {
 }
 
 impl FileSlotIndex {
-    /// An empty one for so many slots.
+    /// An empty index for `slots` slots.
     pub(super) fn new(slots: u32) -> Self {
         let n_words = slots.div_ceil(WORD);
         let empty = |n: u32| (0..n).map(|_| AtomicU64::new(0)).collect();

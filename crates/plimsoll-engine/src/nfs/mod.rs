@@ -261,7 +261,7 @@ impl NfsNameClient {
         stop: &AtomicBool,
     ) -> Result<(), EngineError> {
         let mut attempt = 1;
-        // Ends after so many attempts.
+        // Bounded by `LAYOUTS_MAX` attempts.
         loop {
             match self.write_random_once(file, path, bytes, rng, stop) {
                 Ok(Ok(())) => return Ok(()),

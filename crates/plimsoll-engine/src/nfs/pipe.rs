@@ -618,7 +618,7 @@ impl NfsEngine {
 /// An answer without its bytes.
 #[derive(Clone, Copy)]
 enum NfsReplySummary {
-    /// So many bytes were read, and whether there are no more.
+    /// Number of bytes that were read, and whether there are no more.
     Moved(usize, bool),
     Written(u32, StableHow, [u8; 8]),
     Committed([u8; 8]),

@@ -4,7 +4,7 @@
 //! A page of an address lies on the unit of that number modulo their count, so what a load does to
 //! the device depends on where it goes: neighbours spread over all units, a stride of their count
 //! meets one. A unit reads or programs one page at a time, first in, first out, and moves its bytes.
-//! After so many programmed bytes it stands still to erase, as a garbage collector makes it. Sources:
+//! After a number of programmed bytes it pauses to erase, as under garbage collection. Sources:
 //! Agrawal et al., "Design tradeoffs for SSD performance" (USENIX ATC 2008), for interleaving and
 //! cleaning; Tavakkol et al., "MQSim" (FAST 2018), for units as the place where requests wait.
 
@@ -28,7 +28,7 @@ pub(super) struct SimFlashSpec {
     pub(super) write: Nanos,
     /// Bytes per second that one unit moves; 0: at once.
     pub(super) bytes_per_s: u64,
-    /// Those two times are drawn evenly from so much below to so much above, as a share, 0..=1.
+    /// Share by which each of those two times varies below and above, drawn uniformly, 0..=1.
     pub(super) spread: f64,
     /// Bytes that a unit programs between two erases; 0: it never erases.
     pub(super) erase_every_bytes: u64,

@@ -93,7 +93,7 @@ fn part_of(request: &OpRequest, kind: OpKind, offset: u64, bytes: u64) -> OpRequ
     }
 }
 
-/// How long so many bytes take at so many nanoseconds each.
+/// Time to move `bytes` bytes.
 fn moving(bytes: u64, ns_per_byte: f64) -> Nanos {
     Nanos(round_u64(bytes as f64 * ns_per_byte))
 }
@@ -118,8 +118,7 @@ pub struct SimEngine<D> {
 }
 
 impl<D: SimDeviceModel> SimEngine<D> {
-    /// `device` on `clock`, called `name`, with so many requests in flight at most.
-    #[must_use]
+    /// `device` on `clock`, called `name`, with at most `slots` requests in flight.
     pub fn new(name: String, slots: u32, clock: SimClock, device: D) -> Self {
         SimEngine {
             name,

@@ -53,7 +53,6 @@ impl Default for SimQueueSpec {
 
 impl SimQueueSpec {
     /// How long `request` occupies a server on average.
-    #[must_use]
     pub fn service_of(&self, request: &OpRequest) -> Nanos {
         self.service + moving(pretended_bytes(request), self.ns_per_byte)
     }
@@ -97,7 +96,6 @@ pub struct SimQueue<L> {
 
 impl<L: FnMut(Nanos, &OpRequest) -> Nanos> SimQueue<L> {
     /// `servers` (at least 1) servers under `law`.
-    #[must_use]
     pub fn new(servers: u32, law: L) -> Self {
         SimQueue {
             law,

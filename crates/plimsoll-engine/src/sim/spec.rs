@@ -117,7 +117,6 @@ impl From<SimQueueSpec> for SimDeviceSpec {
 }
 
 /// Every part, devices first.
-#[must_use]
 pub fn parts() -> &'static [SimPartInfo] {
     &PARTS
 }
@@ -487,7 +486,6 @@ impl SimDeviceSpec {
     }
 
     /// Whether a text is meant as a simulated device.
-    #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text == "sim" || (text.starts_with("sim(") && text.ends_with(')'))
     }
@@ -508,7 +506,6 @@ impl SimDeviceSpec {
     }
 
     /// The device at work; what it draws comes from `seed`.
-    #[must_use]
     pub fn device(&self, seed: Seed) -> Box<dyn SimDeviceModel> {
         let layers: Vec<SimLayerSpec> = self.layers().collect();
         self.build(&layers, seed)
@@ -536,7 +533,6 @@ impl SimDeviceSpec {
     }
 
     /// The engine of the device, on `clock`.
-    #[must_use]
     pub fn engine(
         &self,
         slots: u32,

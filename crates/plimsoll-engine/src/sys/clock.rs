@@ -45,7 +45,6 @@ enum ClockSource {
 
 impl HostClock {
     /// A clock that starts now. The first call of a program takes about 20 ms to calibrate.
-    #[must_use]
     pub fn start() -> Self {
         static NS_PER_TICK: OnceLock<Option<u64>> = OnceLock::new();
         let source = match NS_PER_TICK.get_or_init(calibrate) {
@@ -81,7 +80,6 @@ impl RunClock for HostClock {
 
 /// The machine's monotonic clock, which all programs on it share: for instants that are agreed
 /// with others, not for measuring.
-#[must_use]
 pub fn monotonic() -> Nanos {
     nanos(rustix::time::clock_gettime(
         rustix::time::ClockId::Monotonic,
@@ -90,7 +88,6 @@ pub fn monotonic() -> Nanos {
 
 /// For how long this machine has slept since it was booted: the clock that counts such times is so
 /// far ahead of the one that does not.
-#[must_use]
 pub fn asleep() -> Nanos {
     let with = nanos(rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
     with.since(monotonic())
@@ -116,21 +113,18 @@ pub(crate) fn wait_until(at: Nanos) -> Nanos {
 
 /// The time of day, counted from 1970-01-01 00:00 UTC: for what is written into files, not for
 /// measuring.
-#[must_use]
 pub fn wall_clock() -> Nanos {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
 }
 
 /// The time of day as if the clock had not been set since the first call: for times that this program
 /// compares with each other, because the clock may be set between them.
-#[must_use]
 pub fn steady_wall_clock() -> Nanos {
     static AHEAD: OnceLock<Nanos> = OnceLock::new();
     monotonic() + *AHEAD.get_or_init(|| wall_clock().since(monotonic()))
 }
 
 /// Processor time that the calling thread has used: for what a tool costs, not for measuring.
-#[must_use]
 pub fn thread_cpu() -> Nanos {
     nanos(rustix::time::clock_gettime(
         rustix::time::ClockId::ThreadCPUTime,

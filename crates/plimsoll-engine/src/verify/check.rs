@@ -30,7 +30,7 @@ enum VerifyBlockState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VerifyPhase {
-    /// So many operations to go.
+    /// Random operations; this number is left.
     Random(u64),
     /// Everything written; waits for the last ones, then syncs.
     Sync,

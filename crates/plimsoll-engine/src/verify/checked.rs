@@ -46,7 +46,6 @@ pub struct DataCheckSource<S> {
 impl<S: RequestSource> DataCheckSource<S> {
     /// `inner`, for an engine of `slots` slots that moves data, with its writes entered in
     /// `register`; with `check_reads`, its reads are checked while it runs.
-    #[must_use]
     pub fn new(inner: S, register: Arc<DataCheckRegister>, slots: u32, check_reads: bool) -> Self {
         DataCheckSource {
             inner,

@@ -112,7 +112,6 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether everything was read back and was right.
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.bad.total() == 0 && self.errors == 0 && !self.interrupted && self.checked > 0
     }

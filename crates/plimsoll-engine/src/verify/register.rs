@@ -135,13 +135,11 @@ impl DataCheckRegister {
     }
 
     /// Bytes of a block.
-    #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
     /// The findings so far.
-    #[must_use]
     pub fn report(&self) -> VerifyReport {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let flawed = locked(&self.flawed);

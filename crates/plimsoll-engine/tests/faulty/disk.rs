@@ -72,8 +72,7 @@ impl fmt::Debug for FaultyDisk {
 }
 
 impl FaultyDisk {
-    /// A disk of so many zeros.
-    #[must_use]
+    /// A disk of `bytes` zeros.
     pub(crate) fn new(bytes: u64, manners: FaultyDiskOptions, seed: Seed) -> Self {
         FaultyDisk(Rc::new(RefCell::new(FaultyDiskState {
             bytes: vec![0; to_usize(bytes)],
@@ -86,7 +85,6 @@ impl FaultyDisk {
     }
 
     /// An engine on it, every write `durable` (as far as the disk is honest) or not.
-    #[must_use]
     pub(crate) fn engine(
         &self,
         clock: SimClock,
@@ -129,8 +127,8 @@ impl FaultyDisk {
         n_cached
     }
 
-    /// Brings back what the last writes of so many places, drawn by chance, had replaced. Gives how
-    /// many there were.
+    /// At up to `count` places, drawn by chance, brings back the data that the last write replaced. Returns
+    /// the number of places.
     pub(crate) fn revive(&self, count: usize) -> usize {
         let medium = &mut *self.0.borrow_mut();
         medium.flush();
@@ -145,7 +143,6 @@ impl FaultyDisk {
     }
 
     /// Another disk with the same contents.
-    #[must_use]
     pub(crate) fn replica(&self, seed: Seed) -> FaultyDisk {
         let medium = &mut *self.0.borrow_mut();
         medium.flush();
@@ -169,7 +166,6 @@ impl FaultyDisk {
     }
 
     /// Reads that gave what had been there before.
-    #[must_use]
     pub(crate) fn n_stale(&self) -> u64 {
         self.0.borrow().n_stale
     }

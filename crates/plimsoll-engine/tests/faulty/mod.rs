@@ -108,7 +108,6 @@ impl<C> std::fmt::Debug for FaultyEngine<C> {
 
 impl<C: RunClock> FaultyEngine<C> {
     /// `inner` with the faults of `plan`, at times of `clock`.
-    #[must_use]
     pub(crate) fn new(
         inner: Box<dyn IoEngine>,
         clock: C,
@@ -130,7 +129,6 @@ impl<C: RunClock> FaultyEngine<C> {
     }
 
     /// Operations that were harmed so far. Stalls and interrupted calls harm none.
-    #[must_use]
     pub(crate) fn n_harmed(&self) -> u64 {
         self.n_harmed
     }

@@ -11,7 +11,7 @@ use plimsoll_core::workload::files::{
     FileLoop, FileLoopGroup, FileLoopOp, FileOp, FileSet, FileSizeDistribution,
 };
 
-/// A cell of one length with so many reads and writes of 4 KiB.
+/// An interval of `seconds` seconds, with these numbers of reads and writes of 4 KiB.
 pub(crate) fn cell(seconds: u64, reads: u64, writes: u64) -> ModelInterval {
     let load = |ops| DirectionLoad {
         ops,

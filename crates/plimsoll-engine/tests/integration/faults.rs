@@ -31,7 +31,7 @@ const LEN: u32 = 4096;
 const BLOCKS: u64 = 64;
 const EIO: i32 = 5;
 
-/// Reads and writes, so many, one after the other in every slot; or due at a fixed pace.
+/// A fixed number of reads and writes, one after the other in every slot, or due at a fixed pace.
 struct Counted {
     left: u64,
     gap: Nanos,

@@ -5,8 +5,8 @@
 use plimsoll_core::units::Nanos;
 use plimsoll_trace::{
     CounterInterval, CounterReadState, CounterSource, DiskMetric, DiskSeries, IntervalVerdict,
-    MetricSeries, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
-    RecordingTimes, RecordingWindow, TraceError, TraceOrder,
+    MetricSeries, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingTimes,
+    RecordingWindow, TraceError, TraceOrder,
 };
 
 use super::steps::PoolSteps;
@@ -23,7 +23,6 @@ const CARRIES: RecordingCapabilities = RecordingCapabilities {
     service: RecordingDetail::Absent,
     queue: RecordingDetail::Absent,
     order: TraceOrder::Started,
-    scope: RecordingScope::Host,
 };
 
 /// Counters of all devices together.

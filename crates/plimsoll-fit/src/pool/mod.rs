@@ -95,7 +95,6 @@ pub enum PoolAddition {
 
 impl RecordingPool {
     /// One without recordings.
-    #[must_use]
     pub fn new(settings: PoolSettings) -> RecordingPool {
         RecordingPool {
             settings,
@@ -110,19 +109,16 @@ impl RecordingPool {
     }
 
     /// Settings that apply to every recording.
-    #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
     }
 
     /// Recordings, those included that could not be read.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
     /// Whether there are no recordings.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }

@@ -18,7 +18,7 @@ use super::steps::StepCounter;
 use crate::cells::{NEEDED, known_cells};
 use crate::intervals::intervals;
 
-/// A sum above this is none: no disk does so much.
+/// A sum of this or more is left out: no disk does that much.
 const SUM_MAX: f64 = (1u64 << 60) as f64;
 
 /// The summary of a recording, its digest still empty. `path` is where it lies.

@@ -3,7 +3,7 @@
 //! mostly there.
 //!
 //! Independent users know no such number: the more are in flight, the less often. A program that
-//! keeps so many in flight, or a queue that is so long, stands at its limit.
+//! keeps a fixed number in flight, or a queue of fixed length, stays at its limit.
 
 use plimsoll_core::model::ModelFactValue;
 use plimsoll_core::num::ratio;

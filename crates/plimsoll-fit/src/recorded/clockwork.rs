@@ -35,7 +35,7 @@ impl TraceTimeBase {
         self.resolution >= TICK_MIN
     }
 
-    /// Whether so many gaps are longer than a tick in the mean.
+    /// Whether the mean of this number of gaps is at least a tick.
     pub(crate) fn tells_gaps(&self, gaps: u64) -> bool {
         u128::from(gaps) * u128::from(self.resolution.0) <= u128::from(self.length.0)
     }

@@ -26,7 +26,7 @@ pub(super) struct TraceContentStats {
 }
 
 impl TraceContentStats {
-    /// Of a recording that moves about so many bytes.
+    /// For a recording that moves about `bytes` bytes.
     pub(super) fn new(bytes: u64) -> TraceContentStats {
         TraceContentStats {
             fresh: Vec::with_capacity(TOGETHER),

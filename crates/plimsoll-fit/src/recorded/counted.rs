@@ -279,7 +279,7 @@ impl TraceCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_trace::{RecordingCapabilities, RecordingScope, TraceOrder};
+    use plimsoll_trace::{RecordingCapabilities, TraceOrder};
 
     #[test]
     fn what_lasts_over_several_intervals_counts_in_each() {
@@ -296,7 +296,6 @@ mod tests {
                 service: RecordingDetail::Each,
                 queue: RecordingDetail::Each,
                 order: TraceOrder::Started,
-                scope: RecordingScope::Device,
             },
         };
         let mut counted = TraceCounters::new(&about, "d", Nanos(10));

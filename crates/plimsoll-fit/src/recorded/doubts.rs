@@ -9,7 +9,7 @@ use plimsoll_core::units::{self, Nanos};
 const ENDS: usize = 8;
 /// Fewest requests among which few may be called the odd ones.
 const REQUESTS_MIN: u64 = 100;
-/// How far they are from all others: a day, and so many times as long as all others last.
+/// How far they are from all others: a day, and `FAR_TIMES` times as long as all others last.
 const FAR_MIN: Nanos = Nanos(86_400_000_000_000);
 const FAR_TIMES: u64 = 10;
 

@@ -103,7 +103,6 @@ impl TraceDevice {
     }
 
     /// How the times between its requests are kept by default.
-    #[must_use]
     pub fn gaps(&self) -> PackedGapPrecision {
         match self.requests {
             0..=FINE_MAX => PackedGapPrecision::Fine,
@@ -525,7 +524,6 @@ pub(crate) fn told(requests: &dyn TraceSource) -> Vec<String> {
 }
 
 /// Holds packed requests against those that they should be: the gates of a fit of requests.
-#[must_use]
 pub fn check_packed(
     expected: impl Iterator<Item = TraceAccess>,
     packed: &PackedRequests,

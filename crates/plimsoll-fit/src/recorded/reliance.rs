@@ -3,10 +3,9 @@
 //!
 //! Two kinds of waiting leave traces that independent arrivals do not. A *chain*: requests that start
 //! a short and steady time after another has ended, far more often than by chance. A *closed loop*:
-//! so many lanes, each of which thinks after its request has ended and then sends the next, so that
-//! the fewer of them are in flight, the more start. Where neither is plain, requests stay where they
-//! were: open loop. The rules, their limits and why they are as they are stand in
-//! `docs/workloads/models.md`.
+//! a fixed number of lanes, each of which thinks after its request has ended and then sends the next, so
+//! that the fewer of them are in flight, the more start. Where neither is plain, requests stay where they
+//! were: open loop. `docs/workloads/models.md` describes the rules, their limits and the reasons for them.
 
 use plimsoll_core::model::PackedDependency;
 use plimsoll_core::num::{ratio, round_u64, saturating_u32};
@@ -20,18 +19,19 @@ const REQUESTS_MIN: usize = 200;
 /// Most requests that are looked at: their starts and ends are held.
 const REQUESTS_MAX: usize = 1 << 22;
 
-/// A start looks back over so many ends: the chains that may be under way at once.
+/// A start looks back over this number of ends: the chains that may be under way at once.
 const ENDS_BACK: usize = 32;
 /// The longest pause that is looked for, in mean times between starts: as many ends are surely among
 /// those that a start looks back over, and with them what is met by chance.
 const PAUSE_GAPS: f64 = 8.0;
-/// The first so many requests are looked at for chains.
+/// Number of requests, the first of a recording, among which chains are looked for.
 const LOOKED_AT: usize = 1 << 16;
 /// The limit of steadiness: the longest of the pauses over the shortest.
 const STEADY: f64 = 1.26;
 /// Share of the requests that must follow another in the steady pause, chance taken off.
 const CHAINED_MIN: f64 = 0.2;
-/// Starts that are steady after so many starts, in parts of those that are after ends, are no chains.
+/// Starts are no chains when as many are steady after other starts as this share of those that are steady
+/// after ends.
 const AS_STEADY: f64 = 0.4;
 /// How many times as many pairs there must be in the steady pause as by chance.
 const OVER_CHANCE: f64 = 3.0;
@@ -40,7 +40,7 @@ const OVER_CHANCE: f64 = 3.0;
 const EVIDENCE_MIN: f64 = 30.0;
 /// Share of what an even rate leaves unexplained that the lanes must explain.
 const EXPLAINED_MIN: f64 = 0.75;
-/// The lanes are at most so many times as many as were ever in flight.
+/// Most lanes that are tried, in multiples of the most requests that were ever in flight.
 const LANES_OVER_MOST: usize = 2;
 /// Starts at distances that vary less than this share are kept by a clock, unless the pauses show
 /// otherwise.
@@ -378,7 +378,7 @@ impl Levels {
         self.starts.iter().sum()
     }
 
-    /// The mean pause of so many lanes: the time that they were not in flight, by starts.
+    /// The mean pause of `lanes` lanes: the time that they were not in flight, divided by the starts.
     fn think_ns(&self, lanes: usize) -> f64 {
         let free = |(level, time): (usize, &f64)| lanes.saturating_sub(level) as f64 * time;
         let idle: f64 = self.time_ns.iter().enumerate().map(free).sum();

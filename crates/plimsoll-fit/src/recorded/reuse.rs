@@ -25,7 +25,7 @@ pub(super) struct TraceBlockSampler {
 }
 
 impl TraceBlockSampler {
-    /// For a recording that moves about so many bytes.
+    /// For a recording that moves about `bytes` bytes.
     pub(super) fn new(bytes: u64) -> TraceBlockSampler {
         let accesses = bytes / BLOCK_BYTES + 1;
         let below = match u64::MAX.checked_div(accesses.div_ceil(ACCESSES)) {
@@ -69,7 +69,7 @@ pub(super) struct TraceReuseDistances {
 }
 
 impl TraceReuseDistances {
-    /// For a recording that moves about so many bytes.
+    /// For a recording that moves about `bytes` bytes.
     pub(super) fn new(bytes: u64) -> TraceReuseDistances {
         TraceReuseDistances {
             sample: TraceBlockSampler::new(bytes),

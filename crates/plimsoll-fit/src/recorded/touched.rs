@@ -50,7 +50,7 @@ pub(super) struct WorkingSetTracker {
 }
 
 impl WorkingSetTracker {
-    /// For a recording that moves about so many bytes.
+    /// For a recording that moves about `bytes` bytes.
     pub(super) fn new(bytes: u64, clockwork: TraceTimeBase) -> WorkingSetTracker {
         WorkingSetTracker {
             clockwork,

@@ -81,7 +81,7 @@ impl TraceLatencyCycle<'_> {
     }
 }
 
-/// Shares of the time with so many in flight.
+/// Shares of the time by number of requests in flight.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlightShares {
     /// With one, two, ….

@@ -117,8 +117,8 @@ impl TraceIntervals {
 mod tests {
     use super::*;
 
-    /// So many reads of 4 KiB in every second of 400, and ten times as many in every tenth of the
-    /// second half.
+    /// `reads` reads of 4 KiB in each of `length_s` seconds, and ten times as many in every tenth second from
+    /// 200 on.
     fn counted(reads: u64, length_s: u64) -> TraceIntervals {
         let mut intervals = TraceIntervals::new(Nanos(400 * RATES.0), Nanos(length_s * RATES.0));
         for second in 0..length_s {

@@ -70,7 +70,6 @@ pub struct RecordingSelection {
 
 impl RecordingSelection {
     /// The part that a model was made of.
-    #[must_use]
     pub fn of_model(model: &WorkloadModel) -> RecordingSelection {
         let source = &model.source;
         RecordingSelection {

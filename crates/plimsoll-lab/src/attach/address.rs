@@ -93,7 +93,6 @@ fn form(text: &str) -> &'static str {
 
 impl RemoteDiskAddress {
     /// Whether a text is meant as such an address.
-    #[must_use]
     pub fn is_meant(text: &str) -> bool {
         [ISCSI, NBD, NBD_UNIX].iter().any(|s| text.starts_with(s))
     }
@@ -224,7 +223,7 @@ fn chap(user: Option<&str>, secret: Option<&str>) -> Result<Option<(String, Path
     }
 }
 
-/// These stand in lists of options of the client, where a comma would begin another.
+/// Words go into comma-separated option lists of the client, so a comma would begin another option.
 fn word<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
     if text.chars().all(is_safe) {
@@ -251,7 +250,7 @@ fn iscsi_name(what: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// A host and a port; numbers of IPv6 stand in brackets.
+/// A host and a port; IPv6 addresses are in brackets.
 fn host_and_port(text: &str, default: u16) -> Result<(String, u16), String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {

@@ -29,7 +29,6 @@ const FAIL_AFTER_S: u32 = 30;
 const OPEN_TIMEOUT_S: u32 = 10;
 
 /// Requirements on this machine to attach it.
-#[must_use]
 pub fn needs(address: &RemoteDiskAddress) -> StackRequirements {
     let modules = match address.kind {
         RemoteDiskTransport::Iscsi(_) => vec!["block-iscsi.so"],
@@ -114,7 +113,6 @@ pub struct RemoteDiskAttachment {
 impl RemoteDiskAttachment {
     /// The steps that attach a disk, all of it in a directory `dir` that does not exist yet; `id`
     /// is the identifier of the journal.
-    #[must_use]
     pub fn of(
         address: &RemoteDiskAddress,
         peer: &RemoteDiskEndpoint,

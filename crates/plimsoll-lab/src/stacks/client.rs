@@ -19,10 +19,10 @@ pub struct ClientPlace<'a> {
     pub dir: &'a str,
 }
 
-/// Whether a stack can have so many clients on other machines.
+/// Checks that a stack supports this number of clients on other machines.
 ///
 /// # Errors
-/// When it cannot, with what can.
+/// When it does not, with the stacks that do.
 pub fn check(choice: &StackConfig, clients: usize) -> Result<(), PreconditionError> {
     let refuse = |why: &str| {
         Err(PreconditionError(vec![format!(
@@ -43,7 +43,7 @@ pub fn check(choice: &StackConfig, clients: usize) -> Result<(), PreconditionErr
     Ok(())
 }
 
-/// The stacks that so many machines can use at the same time.
+/// The stacks that this number of machines can use at the same time.
 fn shared(clients: usize) -> Vec<&'static str> {
     let all = super::ALL.iter().filter(|stack| {
         let choice = StackConfig::parse(stack.name());
@@ -56,7 +56,7 @@ fn shared(clients: usize) -> Vec<&'static str> {
 }
 
 /// The steps that make one more client of a stack that is up, and where it is measured there. `id`
-/// is that of the journal the steps will stand in.
+/// is that of the journal that will record the steps.
 ///
 /// # Errors
 /// When the stack is not up, or the machine lacks something.

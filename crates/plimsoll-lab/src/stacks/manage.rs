@@ -42,7 +42,6 @@ pub struct StackInstance {
 
 impl StackInstance {
     /// The directory to measure on.
-    #[must_use]
     pub fn mount_dir(&self) -> &Path {
         Path::new(&self.made.mount_dir)
     }
@@ -282,7 +281,6 @@ pub(super) fn find_all(programs: &[String], host: &dyn Host) -> Result<(), Preco
 }
 
 /// Requirements on this machine for a stack in this place.
-#[must_use]
 pub fn needs(choice: &StackConfig, place: &StackPlacement) -> super::StackRequirements {
     let mut needs = choice.stack.needs(choice);
     for (layer, settings) in &choice.layers {
@@ -564,7 +562,6 @@ pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<
 }
 
 /// The names of the stacks that have a journal, without a look at any.
-#[must_use]
 pub fn names_up(state: &StateDir) -> Vec<String> {
     let all = list(state).unwrap_or_default().into_iter();
     let names = all.filter_map(|found| match found.record.ok()?.header.kind {
@@ -650,7 +647,6 @@ fn told(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
 }
 
 /// Problems with a stack: parts not made, daemons gone, mounts gone.
-#[must_use]
 pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut problems = Vec::new();
     if record.at_work() {

@@ -75,26 +75,22 @@ pub const ALL: &[&dyn StackRecipe] = &[
 pub const LAYERS: &[&dyn LayerRecipe] = &[&tenant::TenantLayer, &crypt::CryptLayer];
 
 /// A stack by its name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static dyn StackRecipe> {
     ALL.iter().copied().find(|stack| stack.name() == name)
 }
 
 /// A layer by its name.
-#[must_use]
 pub fn find_layer(name: &str) -> Option<&'static dyn LayerRecipe> {
     LAYERS.iter().copied().find(|layer| layer.name() == name)
 }
 
 /// All stacks in one line.
-#[must_use]
 pub fn names() -> String {
     let names: Vec<&str> = ALL.iter().map(|stack| stack.name()).collect();
     names.join(", ")
 }
 
 /// All layers in one line.
-#[must_use]
 pub fn layer_names() -> String {
     let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name()).collect();
     names.join(", ")
@@ -122,7 +118,6 @@ pub struct StackUpOptions {
 
 impl StackUpOptions {
     /// 2 GiB per server, ports from 13260, the stack's own place.
-    #[must_use]
     pub fn new(base_dir: PathBuf) -> Self {
         StackUpOptions {
             base_dir,
@@ -174,26 +169,22 @@ pub struct StackPlanInput<'a> {
 
 impl StackPlanInput<'_> {
     /// The marked directory of the stack on the client. Servers on the same machine may use it too.
-    #[must_use]
     pub fn dir(&self) -> String {
         self.dir_on(&self.site.client.dir)
     }
 
     /// The marked directory of the stack below this base directory of a node.
-    #[must_use]
     pub fn dir_on(&self, base: &str) -> String {
         let name = self.choice.parts.file_name();
         format!("{}/plimsoll-{name}", base.trim_end_matches('/'))
     }
 
     /// The mark of a process.
-    #[must_use]
     pub fn mark(&self, process: &str) -> String {
         format!("plimsoll-{}-{process}", self.id)
     }
 
     /// The settings of the base.
-    #[must_use]
     pub fn settings(&self) -> &SettingValues {
         &self.choice.settings
     }
@@ -268,7 +259,6 @@ pub enum StackChange<'a> {
 
 impl StackChange<'_> {
     /// Its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             StackChange::Grow => "grow",

@@ -22,7 +22,6 @@ pub enum StackPlacement {
 
 impl StackPlacement {
     /// The place of this name; other machines have none.
-    #[must_use]
     pub fn named(name: &str) -> Option<StackPlacement> {
         match name {
             "here" => Some(StackPlacement::Here),
@@ -269,7 +268,6 @@ pub(crate) fn bridge_name(client_address: &str) -> String {
 }
 
 /// The interface at the bridge by which a node in a namespace is joined to the others.
-#[must_use]
 pub fn link_of(site: &StackNodes, node: &PlanNode) -> String {
     link_name(&bridge_name(&site.client.address), node)
 }

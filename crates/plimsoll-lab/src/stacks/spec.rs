@@ -181,7 +181,6 @@ impl StackConfig {
     }
 
     /// The settings of a layer, if it is there.
-    #[must_use]
     pub fn layer(&self, name: &str) -> Option<&SettingValues> {
         let found = self.layers.iter().find(|(layer, _)| layer.name() == name);
         found.map(|(_, settings)| settings)

@@ -33,7 +33,6 @@ pub struct VmDiskFiles {
 
 impl VmDiskFiles {
     /// Their files in this folder.
-    #[must_use]
     pub fn in_folder(folder: &Path) -> VmDiskFiles {
         VmDiskFiles {
             system: folder.join("system.img"),
@@ -66,7 +65,6 @@ impl VmDiskFiles {
     }
 
     /// Whether they can be read and written past the page cache.
-    #[must_use]
     pub fn allow_direct(&self) -> bool {
         let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap_or(0);
         let mut options = File::options();
@@ -76,7 +74,6 @@ impl VmDiskFiles {
 }
 
 /// The command that is such a machine, its console in a file.
-#[must_use]
 pub fn command(
     image: &VmImage,
     acceleration: VmAcceleration,

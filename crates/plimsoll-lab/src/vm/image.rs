@@ -86,7 +86,6 @@ fn images(state: &StateDir) -> PathBuf {
 }
 
 /// A checksum of what goes into an image: the list of packages and the scripts.
-#[must_use]
 pub fn recipe() -> String {
     let files = FILES.iter().map(|(name, text)| format!("{name}\n{text}\n"));
     let all: String = files.chain([PACKAGES.into()]).collect();

@@ -2,7 +2,6 @@
 //! One virtual machine as options of QEMU: a pure function from what it is to a list of words.
 
 use plimsoll_core::plan::PlanCommand;
-use std::fmt;
 
 use super::{PORTS, power};
 
@@ -51,13 +50,12 @@ impl VmAcceleration {
     }
 }
 
-impl fmt::Display for VmAcceleration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            VmAcceleration::Kvm => "KVM",
-            VmAcceleration::Emulation => "emulation",
-        })
-    }
+plimsoll_core::named::named_variants! {
+    VmAcceleration, Display,
+    /// As people read it.
+    name:
+    Kvm => "KVM",
+    Emulation => "emulation",
 }
 
 /// The configuration shared by all machines.

@@ -398,13 +398,11 @@ impl VmGroup {
     }
 
     /// The machines, as nodes without facts yet.
-    #[must_use]
     pub fn nodes(&self) -> &[PlanNode] {
         &self.record.header.nodes
     }
 
     /// Address of this machine in their network, if it is in it.
-    #[must_use]
     pub fn address(&self) -> Option<String> {
         let is_bridge = |step: &PlanStep| matches!(step.apply, PlanAction::MakeBridge { .. });
         let mut entries = self.record.entries.iter();
@@ -414,7 +412,6 @@ impl VmGroup {
     }
 
     /// When they were brought up, RFC 3339.
-    #[must_use]
     pub fn since(&self) -> &str {
         &self.record.header.began_at
     }

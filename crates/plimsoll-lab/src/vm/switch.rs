@@ -46,7 +46,6 @@ struct VmPowerLink {
 
 impl VmPowerSwitch {
     /// A switch for the machines of the journal `id` whose files are in `dir`.
-    #[must_use]
     pub fn new(dir: PathBuf, id: String, names: &[String]) -> Self {
         let line = |name: &String| VmPowerLink {
             name: name.clone(),

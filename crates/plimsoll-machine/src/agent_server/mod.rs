@@ -403,7 +403,6 @@ fn is_of_copy(name: &OsStr) -> bool {
 }
 
 /// Files that [`forget_copy`] would remove.
-#[must_use]
 pub fn copied(state: &StateDir) -> Vec<PathBuf> {
     let Some(copied) = AgentProgramCopy::find(state) else {
         return Vec::new();

@@ -56,7 +56,6 @@ pub struct AgentTaskContext {
 
 impl AgentTaskContext {
     /// Set when the task is to end; what was measured so far is its result.
-    #[must_use]
     pub fn stop(&self) -> &AtomicBool {
         &self.flags.halt
     }
@@ -69,13 +68,11 @@ impl AgentTaskContext {
     }
 
     /// Size of the reports not yet taken: a connection may be slower than they come.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.flags.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for the instant at which to start; `None` when it is to stop instead.
-    #[must_use]
     pub fn start_at(&self) -> Option<Nanos> {
         // The loop ends: the requester sends a start, or sets the flag when it goes.
         while !self.stop().load(Ordering::Relaxed) {
@@ -100,7 +97,6 @@ pub struct AgentTaskThread {
 
 impl AgentTaskThread {
     /// Begins a task.
-    #[must_use]
     pub fn begin(runner: Arc<dyn AgentTaskRunner>, task: AgentTask) -> Self {
         let flags = Arc::new(TaskFlags::default());
         let (tell, told) = mpsc::channel();
@@ -123,7 +119,6 @@ impl AgentTaskThread {
     }
 
     /// Its next report, within this time.
-    #[must_use]
     pub fn told(&self, within: Duration) -> Option<AgentEvent> {
         match self.told.recv_timeout(within) {
             Ok(told) => {

@@ -161,7 +161,7 @@ fn what_is_no_copy_of_ours_stays() {
     assert_eq!(std::fs::read_dir(&copy).unwrap().count(), 3);
 }
 
-/// Asks all this and waits for so many answers; gives them and how it ended.
+/// Sends these requests and waits for `count` responses; gives them and how the agent ended.
 fn conversed(requests: &[AgentRequest], count: usize) -> (Vec<AgentResponse>, Result<(), String>) {
     let place = tempfile::tempdir().unwrap();
     let (input, mut asked) = pipe().unwrap();

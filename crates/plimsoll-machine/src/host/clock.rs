@@ -24,7 +24,6 @@ pub struct SystemClock(Instant);
 
 impl SystemClock {
     /// Starts at zero.
-    #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the clock others are given"
@@ -66,7 +65,6 @@ impl HostTimeSource for SystemClock {
 }
 
 /// Seconds since 1970 as `2026-01-31T12:00:00Z`.
-#[must_use]
 pub fn rfc3339(unix_seconds: u64) -> String {
     let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds)

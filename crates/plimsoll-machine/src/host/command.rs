@@ -43,7 +43,6 @@ pub struct SearchPath(Vec<PathBuf>);
 
 impl SearchPath {
     /// From the value of `PATH`; the directories `sbin`, often absent from it, are added.
-    #[must_use]
     pub fn new(path_variable: &OsStr) -> Self {
         let mut dirs: Vec<PathBuf> = std::env::split_paths(path_variable)
             .filter(|dir| dir.is_absolute())
@@ -57,7 +56,6 @@ impl SearchPath {
     }
 
     /// Where a program is, if it may be executed.
-    #[must_use]
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         let executable = |path: &PathBuf| {
             path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()

@@ -80,7 +80,6 @@ pub struct DeviceCounters {
 
 impl MachineCounters {
     /// Looks now. What cannot be read is left out.
-    #[must_use]
     pub fn now() -> MachineCounters {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         MachineCounters {
@@ -102,21 +101,18 @@ impl MachineCounters {
 }
 
 /// Processors of this machine, those included that this program may not use.
-#[must_use]
 pub fn cpu_count() -> u32 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     plimsoll_core::num::saturating_u32(cpus(&text).len() as u64)
 }
 
 /// The counters of all devices.
-#[must_use]
 pub fn disks_now() -> BTreeMap<String, DeviceCounters> {
     devices(&disks::statistics().unwrap_or_default())
 }
 
 /// Requests that a disk takes at once: those of a queue times its queues. Devices that hand requests on
 /// have no queue.
-#[must_use]
 pub fn queue_slots(name: &str) -> Option<u32> {
     let device = Path::new("/sys/class/block").join(name.replace('/', "!"));
     let queues = fs::read_dir(device.join("mq")).ok()?.count() as u64;
@@ -126,7 +122,6 @@ pub fn queue_slots(name: &str) -> Option<u32> {
 }
 
 /// Bits per second of a link, where it says so.
-#[must_use]
 pub fn link_bits_per_s(name: &str) -> Option<u64> {
     let text = fs::read_to_string(Path::new(LINKS).join(name).join("speed")).ok()?;
     // In megabits; −1 where the speed is unknown.

@@ -87,7 +87,6 @@ impl Mark {
 }
 
 /// The identifier of the journal that a directory of ours belongs to; `None` when it is not ours.
-#[must_use]
 pub fn journal_of(directory: &Path) -> Option<String> {
     Mark::read(directory).map(|mark| mark.id)
 }
@@ -189,7 +188,6 @@ pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), 
 }
 
 /// The identity of the file system of a path, also when it is mounted again.
-#[must_use]
 pub fn file_system_of(path: &Path) -> Option<String> {
     let known = rustix::fs::statvfs(path).ok()?.f_fsid;
     if known != 0 {

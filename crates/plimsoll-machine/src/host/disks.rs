@@ -32,7 +32,6 @@ pub fn statistics() -> Result<Vec<u8>, HostError> {
 }
 
 /// Whether a device is a whole disk that lies on no other device of this machine.
-#[must_use]
 pub fn is_whole(name: &str) -> bool {
     // The kernel writes an exclamation mark where a name has a slash.
     let is_part = Path::new(DEVICES)
@@ -81,7 +80,6 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
 }
 
 /// The kernel's name of the device with this number (`major:minor`), if there is one.
-#[must_use]
 pub fn name_of_number(number: &str) -> Option<String> {
     let folder = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
     Some(folder.file_name()?.to_string_lossy().replace('!', "/"))

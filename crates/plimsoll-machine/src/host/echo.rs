@@ -32,7 +32,6 @@ pub struct EchoPath {
 impl EchoPath {
     /// To a machine by its name or number; `None` where it is this machine, has no address, or may
     /// not be asked (echo requests take root, or a group that the kernel lets).
-    #[must_use]
     pub fn to(peer: &str) -> Option<EchoPath> {
         let host = peer.trim_start_matches('[').trim_end_matches(']');
         let address = (host, 0).to_socket_addrs().ok()?.next()?.ip();
@@ -49,7 +48,6 @@ impl EchoPath {
     }
 
     /// The machine, as it was named.
-    #[must_use]
     pub fn peer(&self) -> &str {
         &self.peer
     }

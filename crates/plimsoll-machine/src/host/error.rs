@@ -109,7 +109,6 @@ impl HostError {
 }
 
 /// The remedy for a missing program, or a missing module of one.
-#[must_use]
 pub fn remedy_of(program: &str) -> String {
     match program {
         "lfs" | "lctl" | "mount.lustre" => format!("{NO_LUSTRE} lustre-client-utils"),

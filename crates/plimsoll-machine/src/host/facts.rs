@@ -33,7 +33,6 @@ const FALLBACK_ALIGN_BYTES: u32 = 4096;
 const PROBE_FILE: &str = "plimsoll.probe";
 
 /// Facts about this machine.
-#[must_use]
 pub fn machine() -> MachineFacts {
     let system = rustix::system::uname();
     let info = rustix::system::sysinfo();
@@ -145,7 +144,6 @@ pub fn export(address: &str) -> Result<TargetFacts, HostError> {
 ///
 /// For file systems without nameless files (NFS, overlays), where [`target`] cannot try it: a
 /// file `plimsoll.probe` is made, written and read around the page cache, and removed.
-#[must_use]
 pub fn direct_align_in(directory: &Path) -> u32 {
     let path = directory.join(PROBE_FILE);
     // One that is there is left over from a probe that was killed.
@@ -201,7 +199,6 @@ pub fn check_writable(dir: &Path) -> Result<(), HostError> {
 }
 
 /// Whether the path is a block device.
-#[must_use]
 pub fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device())
 }
@@ -215,7 +212,6 @@ pub struct MountIdentity {
 
 /// The mount that a path lies on now; `None` where there is no such path, or the kernel does not report
 /// (before Linux 5.8).
-#[must_use]
 pub fn mount_identity(path: &Path) -> Option<MountIdentity> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     let said = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), wanted).ok()?;
@@ -237,7 +233,6 @@ pub struct DeviceBytes {
 
 /// The number (`major:minor`) of the block device below a path, or of the path if it is a block
 /// device; `None` where there is none that can be named (memory, network, several devices).
-#[must_use]
 pub fn device_of(path: &Path) -> Option<String> {
     let number = |device| {
         let (major, minor) = device_numbers(device);
@@ -298,7 +293,6 @@ pub fn device_bytes(number: &str) -> Result<DeviceBytes, HostError> {
 }
 
 /// Whether a device has nothing in flight, by its number; also where the kernel does not count it.
-#[must_use]
 pub fn is_device_idle(number: &str) -> bool {
     let text = fs::read_to_string(format!("/sys/dev/block/{number}/stat")).unwrap_or_default();
     // Field 9 (from 1) of the block statistics: Documentation/block/stat.rst of the kernel.
@@ -308,7 +302,6 @@ pub fn is_device_idle(number: &str) -> bool {
 
 /// Flushes that a device was asked for, by its number; of a partition those of its disk. `None`
 /// where the kernel does not count them (before Linux 5.5, and for devices without requests).
-#[must_use]
 pub fn device_flushes(number: &str) -> Option<u64> {
     let device = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
     let whole = match device.join("partition").exists() {
@@ -321,7 +314,6 @@ pub fn device_flushes(number: &str) -> Option<u64> {
 }
 
 /// Versions of the programs that stacks use, as they say them; absent ones are left out.
-#[must_use]
 pub fn versions(host: &LocalHost) -> BTreeMap<String, String> {
     const ASKED: [(&str, &str); 9] = [
         ("ceph-osd", "--version"),

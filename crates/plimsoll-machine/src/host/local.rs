@@ -52,7 +52,6 @@ pub struct LocalHost {
 
 impl LocalHost {
     /// A host that looks for programs in these places.
-    #[must_use]
     pub fn new(search: SearchPath) -> Self {
         LocalHost {
             search,
@@ -74,7 +73,6 @@ impl LocalHost {
 
     /// The same machine, its commands started in this network namespace. Only the network is
     /// another: mounts made there are seen everywhere, which `ip netns exec` would not give.
-    #[must_use]
     pub fn in_namespace(&self, name: &str) -> Self {
         LocalHost {
             namespace: Some(name.into()),

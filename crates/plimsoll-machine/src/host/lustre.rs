@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Most targets of a file system, beyond what the format of its files allows.
 const TARGETS_MAX: usize = 8192;
 
-/// Longest output that is read: far more than the counters of so many targets.
+/// Longest output that is read: far more than the counters of [`TARGETS_MAX`] targets.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Longest name of a file system.
@@ -29,7 +29,6 @@ const NAME_MAX: usize = 8;
 
 /// Name of the Lustre file system that facts are of: what stands behind the addresses of the
 /// management servers in `10.0.0.5@tcp:10.0.0.6@tcp:/scratch/project`. `None` for any other.
-#[must_use]
 pub fn name(facts: &TargetFacts) -> Option<&str> {
     if facts.file_system != FILE_SYSTEM {
         return None;

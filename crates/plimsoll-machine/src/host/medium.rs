@@ -55,7 +55,6 @@ pub struct StorageMedium {
 }
 
 /// The medium below a directory, a file or a block device.
-#[must_use]
 pub fn below(path: &Path) -> StorageMedium {
     let mut medium = StorageMedium::default();
     of_path(path, &mut medium, 0);
@@ -65,7 +64,6 @@ pub fn below(path: &Path) -> StorageMedium {
 }
 
 /// Caches of disks by their own account: `write back` where one has such; empty where none tells.
-#[must_use]
 pub fn write_cache(disks: &[String]) -> String {
     let told: Vec<String> = disks
         .iter()
@@ -79,7 +77,6 @@ pub fn write_cache(disks: &[String]) -> String {
 }
 
 /// A disk by its name, as the kernel tells it.
-#[must_use]
 pub fn disk_identity(name: &str) -> CutDisk {
     let folder = Path::new("/sys/class/block").join(name.replace('/', "!"));
     let first = |files: &[&str]| {
@@ -99,7 +96,6 @@ pub fn disk_identity(name: &str) -> CutDisk {
 }
 
 /// Whether files of this kind of file system are in memory.
-#[must_use]
 pub fn is_memory(file_system: &str) -> bool {
     MEMORY.contains(&file_system)
 }
@@ -253,7 +249,6 @@ fn attachment(folder: &str) -> &'static str {
 
 /// The mount point that a table of file systems (`/etc/fstab`) names and that a directory lies in
 /// while nothing is mounted there: what is written to it goes to the file system around it.
-#[must_use]
 pub fn unmounted(directory: &Path) -> Option<PathBuf> {
     let table = fs::read_to_string("/etc/fstab").unwrap_or_default();
     let mounts = mounts::mounts().unwrap_or_default();

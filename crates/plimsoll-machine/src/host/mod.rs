@@ -84,7 +84,6 @@ pub const MARK_FILE: &str = ".plimsoll";
 
 /// Mark of the commands (not daemons) that belong to the journal `id`. Undoing begins by ending
 /// these, so that a command that outlived its starter cannot do its work after the undoing.
-#[must_use]
 pub fn command_mark(id: &str) -> String {
     format!("plimsoll-{id}-command")
 }

@@ -22,7 +22,7 @@ pub struct HostMountInfo {
 
 /// All mounts, in the order of mounting.
 pub(crate) fn mounts() -> io::Result<Vec<HostMountInfo>> {
-    // Bytes that are not UTF-8 can stand in foreign mount points; ours are ASCII.
+    // Foreign mount points may contain bytes that are not UTF-8; ours are ASCII.
     let bytes = fs::read("/proc/self/mountinfo")?;
     Ok(String::from_utf8_lossy(&bytes)
         .lines()

@@ -263,7 +263,6 @@ fn ip(host: &LocalHost, id: &str, args: &[&str]) -> Result<(), HostError> {
 
 /// The address by which a machine of this address is reached from here, found without sending
 /// anything; `None` when there is no way to it, or its name is not known.
-#[must_use]
 pub fn address_towards(address: &str) -> Option<String> {
     // Connecting a datagram socket chooses a route and sends nothing; any port does.
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
@@ -297,7 +296,6 @@ fn route_table() -> String {
 }
 
 /// Third numbers of the networks `10.92.N.0/24` that some interface or route of this machine has.
-#[must_use]
 pub fn networks_in_use() -> Vec<u8> {
     let routes = routes(&route_table()).into_iter();
     let number = |route: Route| match route.network {

@@ -98,7 +98,6 @@ enum Reached {
 
 impl HostPool {
     /// This machine alone.
-    #[must_use]
     pub fn new(here: LocalHost) -> Self {
         HostPool {
             here,
@@ -227,7 +226,6 @@ impl HostPool {
     }
 
     /// This machine as it is, for what only it can do.
-    #[must_use]
     pub fn local(&self) -> &LocalHost {
         &self.here
     }

@@ -53,7 +53,6 @@ pub struct HostProcessId {
 
 impl HostProcessId {
     /// This process.
-    #[must_use]
     pub fn this() -> HostProcessId {
         let pid = std::process::id();
         HostProcessId {
@@ -66,7 +65,6 @@ impl HostProcessId {
 
 impl HostProcessId {
     /// Whether it began since this machine was started.
-    #[must_use]
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
@@ -74,7 +72,6 @@ impl HostProcessId {
 
 /// Whether the process still runs. A process that ended but was not collected does not, nor one that was
 /// killed and is gone as soon as storage answers it.
-#[must_use]
 pub fn is_alive(owner: &HostProcessId) -> bool {
     owner.boot == boot()
         && stat_of(owner.pid).is_some_and(|(_, ticks)| ticks == owner.started_ticks)
@@ -100,7 +97,6 @@ const HELPER: &str = "plimsoll-helper-";
 
 /// The mark of such a command of this process. It names the process, which distinguishes a helper that
 /// outlived its starter from one whose starter still waits.
-#[must_use]
 pub fn helper_mark() -> String {
     let starter = HostProcessId::this();
     format!("{HELPER}{}-{}", starter.pid, starter.started_ticks)

@@ -180,7 +180,6 @@ impl MadeDir {
     }
 
     /// Where it was made.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

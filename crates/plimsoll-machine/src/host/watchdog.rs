@@ -35,7 +35,6 @@ const READY: &str = "PLIMSOLL_WATCH_READY";
 
 /// The command that ends the processes of this mark when the target at `portal` (`address:port`) has not
 /// answered for `fail_after_s` seconds. The file `ready` appears after its first answer.
-#[must_use]
 pub fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> PlanCommand {
     PlanCommand::new(PROGRAM, [SUBCOMMAND])
         .env(PORTAL, portal)

@@ -100,7 +100,6 @@ pub struct JournalHeader {
 
 impl JournalHeader {
     /// The nodes that steps may name, besides this machine.
-    #[must_use]
     pub fn nodes(&self) -> &[PlanNode] {
         let of_stack = self.ask.as_ref().map(|ask| &*ask.site.servers);
         of_stack.unwrap_or(&self.nodes)
@@ -224,13 +223,11 @@ impl Journal {
     }
 
     /// The contents so far.
-    #[must_use]
     pub fn record(&self) -> &JournalContents {
         &self.record
     }
 
     /// Its file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

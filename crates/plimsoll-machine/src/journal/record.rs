@@ -90,7 +90,6 @@ pub struct JournalContents {
 impl JournalContents {
     /// Actions that would undo what is left, in order, each with the number and the node of its
     /// step.
-    #[must_use]
     pub fn to_undo(&self) -> Vec<(usize, String, PlanAction)> {
         let left = |(n, entry): (usize, &JournalEntry)| {
             let undo = (!entry.undone).then(|| entry.step.undo.clone())??;
@@ -105,7 +104,6 @@ impl JournalContents {
     }
 
     /// Without the change that was begun and is not over: as it was before.
-    #[must_use]
     pub fn without_change(&self) -> JournalContents {
         let mut record = self.clone();
         record.changing = None;
@@ -120,7 +118,6 @@ impl JournalContents {
     }
 
     /// The steps that were begun of the change that is not over.
-    #[must_use]
     pub fn begun_of_change(&self) -> &[JournalEntry] {
         let before = self.before_change.as_ref();
         before
@@ -129,14 +126,12 @@ impl JournalContents {
     }
 
     /// Whether the change that is not over can only go on.
-    #[must_use]
     pub fn is_past_return(&self) -> bool {
         let mut begun = self.begun_of_change().iter();
         begun.any(|entry| entry.step.point_of_no_return)
     }
 
     /// Actions that take back the steps from this number on while the rest stays, in order.
-    #[must_use]
     pub fn to_take_back(&self, from: usize) -> Vec<(usize, String, PlanAction)> {
         let left = |(n, entry): (usize, &JournalEntry)| {
             let step = &entry.step;
@@ -149,7 +144,6 @@ impl JournalContents {
     }
 
     /// Whether its owner lives and is not finished: then only the owner may undo it.
-    #[must_use]
     pub fn at_work(&self) -> bool {
         let stays = matches!(
             self.header.kind,
@@ -163,7 +157,6 @@ impl JournalContents {
     }
 
     /// Who is or was at work on it.
-    #[must_use]
     pub fn worker(&self) -> &HostProcessId {
         let change = self.changing.as_ref();
         change.map_or(&self.header.owner, |change| &change.owner)
@@ -171,7 +164,6 @@ impl JournalContents {
 
     /// Whether the last that was done to the daemons of this mark, outside of undoing, was to end
     /// them.
-    #[must_use]
     pub fn is_stopped(&self, mark: &str) -> bool {
         let last = self.entries.iter().rev().find_map(|entry| {
             let names = match &entry.step.apply {
@@ -187,7 +179,6 @@ impl JournalContents {
 
     /// Whether what a step made was taken away on purpose by a later one: daemons that were ended,
     /// mounts that served only while the stack was being made.
-    #[must_use]
     pub fn is_over(&self, step: usize) -> bool {
         let Some(entry) = self.entries.get(step) else {
             return false;

@@ -23,25 +23,21 @@ pub struct StateDir(PathBuf);
 
 impl StateDir {
     /// The state directory at `path`, created when it is first written to.
-    #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         StateDir(path.into())
     }
 
     /// The directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Where stacks keep their files by default.
-    #[must_use]
     pub fn stacks(&self) -> PathBuf {
         self.0.join("stacks")
     }
 
     /// Where journals are.
-    #[must_use]
     pub fn journals(&self) -> PathBuf {
         self.0.join("journals")
     }

@@ -43,7 +43,6 @@ pub(crate) struct FakeState {
 
 impl FakeState {
     /// Whether nothing is left.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         *self == FakeState::default()
     }
@@ -95,7 +94,6 @@ pub(crate) struct FakeHost {
 
 impl FakeHost {
     /// An empty machine.
-    #[must_use]
     pub(crate) fn new() -> Self {
         FakeHost::default()
     }

@@ -78,25 +78,17 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
             if steady.verdict != SteadyStateVerdict::Steady =>
         {
             let detail = "Its results may be those of a state that does not last; see “Were the systems steady?”.";
-            Some(finding("not steady", one.sentence(), detail))
+            Some(ReportFinding::new("not steady", one.sentence()).detail(detail))
         }
         _ => None,
     });
     let cliffs = view.cliffs.iter().map(|cliff| {
         let detail =
             "Longer trials (--for, --bytes), --precondition or --steady measure what follows.";
-        finding("not sustained", cliff.sentence(), detail)
+        ReportFinding::new("not sustained", cliff.sentence()).detail(detail)
     });
-    unsteady.chain(cliffs).collect()
-}
-
-fn finding(mark: &str, text: String, detail: &str) -> ReportFinding {
-    ReportFinding {
-        mark: mark.into(),
-        tone: ReportSeverity::Care,
-        text,
-        detail: detail.into(),
-    }
+    let all = unsteady.chain(cliffs);
+    all.map(|one| one.tone(ReportSeverity::Care)).collect()
 }
 
 /// Facts for the section on the method: byte limit of a trial, and conditioning of each arm.

@@ -33,17 +33,9 @@ pub(super) const INTERIM: &str = "interim";
 /// Doubts that belong next to the result: a reader of only the first lines must see them.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
-    if view.goes_on {
-        alarms.push(ReportFinding {
-            mark: INTERIM.into(),
-            tone: ReportSeverity::Care,
-            text: "The run goes on: its results are interim and no verdict".into(),
-            detail: "The rule that ends a run was fixed before its first block.".into(),
-        });
-    } else if !view.results.complete {
-        let text = "The run is incomplete".into();
+    if !view.goes_on && !view.results.complete {
         let detail = "Only completed blocks are evaluated.";
-        alarms.push(alarm("incomplete", text, detail));
+        alarms.push(ReportFinding::new("incomplete", "The run is incomplete").detail(detail));
     }
     let entries = &view.results.manifest.entries;
     alarms.extend(entries.iter().filter_map(untrue_model));
@@ -55,7 +47,16 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     }
     alarms.extend(other_load(&pools));
     alarms.extend(held_up(&pools));
-    alarms
+    let bad = alarms.into_iter().map(|one| one.tone(ReportSeverity::Bad));
+    interim(view).into_iter().chain(bad).collect()
+}
+
+/// Doubt about a run that goes on.
+fn interim(view: &ResultsView<'_>) -> Option<ReportFinding> {
+    let text = "The run goes on: its results are interim and no verdict";
+    let detail = "The rule that ends a run was fixed before its first block.";
+    let finding = ReportFinding::new(INTERIM, text).detail(detail);
+    view.goes_on.then(|| finding.tone(ReportSeverity::Care))
 }
 
 /// Trials of one arm under one workload.
@@ -103,15 +104,6 @@ fn labels(pools: &[&PoolOfEntry<'_>]) -> String {
     }
 }
 
-fn alarm(mark: &str, text: String, detail: &str) -> ReportFinding {
-    ReportFinding {
-        mark: mark.into(),
-        tone: ReportSeverity::Bad,
-        text,
-        detail: detail.into(),
-    }
-}
-
 /// A load that missed a gate.
 fn other_load(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
     let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
@@ -129,7 +121,7 @@ fn other_load(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
             words::count(trials, "trial")
         );
         let detail = "A gate failed; see “Load fidelity”.";
-        alarm("check the load", text, detail)
+        ReportFinding::new("check the load", text).detail(detail)
     })
 }
 
@@ -145,7 +137,7 @@ fn aborted(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding>
         entry.label
     );
     let detail = "Trials that were aborted are not compared.";
-    Some(alarm("check the target", text, detail))
+    Some(ReportFinding::new("check the target", text).detail(detail))
 }
 
 /// Operations that failed, with what the system said.
@@ -178,7 +170,7 @@ fn failures(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
             entry.label
         );
         let detail = "Trials with failed operations are not compared.";
-        alarm("check the target", text, detail)
+        ReportFinding::new("check the target", text).detail(detail)
     })
 }
 
@@ -193,7 +185,7 @@ fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
             entry.label
         );
         let detail = "They did not complete; their times until then are included.";
-        alarm("check the target", text, detail)
+        ReportFinding::new("check the target", text).detail(detail)
     })
 }
 
@@ -221,7 +213,7 @@ fn held_up(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
             words::count(left_out, "trial")
         ),
     };
-    Some(alarm("check the generator", text, &detail))
+    Some(ReportFinding::new("check the generator", text).detail(detail))
 }
 
 /// A model that missed a gate.
@@ -230,33 +222,30 @@ fn untrue_model(entry: &WorkloadEntry) -> Option<ReportFinding> {
         return None;
     };
     let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
-    (!missed.is_empty()).then(|| ReportFinding {
-        mark: "not this load".into(),
-        tone: ReportSeverity::Bad,
-        text: format!(
+    (!missed.is_empty()).then(|| {
+        let text = format!(
             "{} is not the recorded load: its model missed {} and was played anyway",
             entry.label,
             words::count(missed.len(), "gate")
-        ),
-        detail: missed.join("; "),
+        );
+        ReportFinding::new("not this load", text).detail(missed.join("; "))
     })
 }
 
 /// Data that did not come back as they were written.
 fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let check = pool.data_check()?;
-    (check.bad.total() > 0).then(|| ReportFinding {
-        mark: "bad data".into(),
-        tone: ReportSeverity::Bad,
-        text: format!(
+    (check.bad.total() > 0).then(|| {
+        let text = format!(
             "Data verification failed on {} under {}: {check}",
             pool.name(),
             entry.label
-        ),
-        detail: format!(
+        );
+        let detail = format!(
             "First: {}. Trials with bad blocks are not compared.",
             check.first_words(FINDINGS_SHOWN)
-        ),
+        );
+        ReportFinding::new("bad data", text).detail(detail)
     })
 }
 

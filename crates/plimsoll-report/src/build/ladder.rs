@@ -21,17 +21,16 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
             |ratio| format!("{confidence} CI {}", words::interval(ratio)),
         );
         let blocks = words::count(row.blocks as usize, "block");
-        ReportFinding {
-            mark: words::verdict(row),
-            tone: words::tone(row),
-            text: format!(
-                "+{}: {} on {}",
-                adds(view, &row.arm),
-                cost(row),
-                row.workload
-            ),
-            detail: format!("{} against {}: {interval}; {blocks}.", row.arm, row.base),
-        }
+        let text = format!(
+            "+{}: {} on {}",
+            adds(view, &row.arm),
+            cost(row),
+            row.workload
+        );
+        let detail = format!("{} against {}: {interval}; {blocks}.", row.arm, row.base);
+        ReportFinding::new(words::verdict(row), text)
+            .tone(words::tone(row))
+            .detail(detail)
     };
     view.steps.iter().map(sentence).collect()
 }

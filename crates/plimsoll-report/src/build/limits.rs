@@ -222,24 +222,17 @@ fn finding(view: &ResultsView<'_>, cause: ExplanationCause, all: &[OfSystem<'_>]
     };
     let (_, one) = all[0];
     let is_cause = one.strength == ExplanationStrength::Cause;
-    ReportFinding {
-        mark: if is_clients {
-            OF_CLIENT_MARK
-        } else {
-            "limited by"
-        }
-        .into(),
-        tone: match is_clients {
-            true => ReportSeverity::Bad,
-            false => ReportSeverity::Care,
-        },
-        text: match (is_clients && is_cause, is_cause) {
-            (true, _) => format!("This measures your client: {}: {whom}", cause.name()),
-            (false, true) => format!("{}: {whom}", cause.name()),
-            (false, false) => format!("Consistent with {}: {whom}", cause.name()),
-        },
-        detail: deciding(one),
-    }
+    let (mark, tone) = match is_clients {
+        true => (OF_CLIENT_MARK, ReportSeverity::Bad),
+        false => ("limited by", ReportSeverity::Care),
+    };
+    let text = match (is_clients && is_cause, is_cause) {
+        (true, _) => format!("This measures your client: {}: {whom}", cause.name()),
+        (false, true) => format!("{}: {whom}", cause.name()),
+        (false, false) => format!("Consistent with {}: {whom}", cause.name()),
+    };
+    let detail = deciding(one);
+    ReportFinding::new(mark, text).tone(tone).detail(detail)
 }
 
 /// The figures that decided, in one sentence.

@@ -275,12 +275,9 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
             ),
         ),
     };
-    ReportFinding {
-        mark: "load line".into(),
-        tone,
-        text,
-        detail: detail(view, line),
-    }
+    ReportFinding::new("load line", text)
+        .tone(tone)
+        .detail(detail(view, line))
 }
 
 /// Why there is no lower end.
@@ -396,20 +393,17 @@ fn ratio_sentence(
         false => (base, arm, ratio.ratio.inverse()),
     };
     let (times, interval) = (words::estimate(&times), words::interval(&times));
-    ReportFinding {
-        mark: ratio.verdict.name().into(),
-        tone: match ratio.verdict {
-            ComparisonVerdict::Different if ratio.ratio.estimate > 1.0 => ReportSeverity::Good,
-            ComparisonVerdict::Different => ReportSeverity::Bad,
-            ComparisonVerdict::Equivalent => ReportSeverity::Same,
-            _ => ReportSeverity::Care,
-        },
-        text: format!(
-            "{more} carries {times}× the load of {less} ({interval}) on {}",
-            line.entry.label
-        ),
-        detail: String::new(),
-    }
+    let tone = match ratio.verdict {
+        ComparisonVerdict::Different if ratio.ratio.estimate > 1.0 => ReportSeverity::Good,
+        ComparisonVerdict::Different => ReportSeverity::Bad,
+        ComparisonVerdict::Equivalent => ReportSeverity::Same,
+        _ => ReportSeverity::Care,
+    };
+    let text = format!(
+        "{more} carries {times}× the load of {less} ({interval}) on {}",
+        line.entry.label
+    );
+    ReportFinding::new(ratio.verdict.name(), text).tone(tone)
 }
 
 /// Every line but the base's, with the base's of the same workload, and their ratio where both have an edge.

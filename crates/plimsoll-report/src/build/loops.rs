@@ -39,17 +39,14 @@ fn sentence(view: &ResultsView<'_>, row: &LoadLoopComparison) -> ReportFinding {
         detail.push_str(&row.reason);
     }
     detail.push('.');
-    ReportFinding {
-        mark: match row.verdict {
-            ComparisonVerdict::Different | ComparisonVerdict::CannotCarry => "omission",
-            ComparisonVerdict::Equivalent => "no omission",
-            ComparisonVerdict::Inconclusive => "inconclusive",
-        }
-        .into(),
-        tone: tone(row),
-        text,
-        detail,
-    }
+    let mark = match row.verdict {
+        ComparisonVerdict::Different | ComparisonVerdict::CannotCarry => "omission",
+        ComparisonVerdict::Equivalent => "no omission",
+        ComparisonVerdict::Inconclusive => "inconclusive",
+    };
+    ReportFinding::new(mark, text)
+        .tone(tone(row))
+        .detail(detail)
 }
 
 fn tone(row: &LoadLoopComparison) -> ReportSeverity {

@@ -42,14 +42,12 @@ use view::ResultsView;
 
 /// Maps results to a report. A run that was killed has no comparisons on record; they are then
 /// computed from the blocks that were finished.
-#[must_use]
 pub fn build(results: &RunFolderContents) -> ReportDocument {
     report(&ResultsView::of(results))
 }
 
 /// The same of a run that goes on: its results are interim, nothing of it is missing, and nothing is to be
 /// done yet.
-#[must_use]
 pub fn build_interim(results: &RunFolderContents) -> ReportDocument {
     report(&ResultsView {
         goes_on: true,
@@ -114,7 +112,6 @@ fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
 }
 
 /// The results of a run for programs, without the seconds of its trials.
-#[must_use]
 pub fn results_document(results: &RunFolderContents) -> RunResultsDocument {
     let view = ResultsView::of(results);
     results_document::document(&view, &headline(&view))

@@ -75,20 +75,11 @@ pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<Re
         arm
     };
     detail.push_str(&advice(view, workload, &least));
-    Some(match noise {
-        Some(_) => ReportFinding {
-            mark: "not answered".into(),
-            tone: ReportSeverity::Care,
-            text,
-            detail,
-        },
-        None => ReportFinding {
-            mark: words::verdict(row),
-            tone: words::tone(row),
-            text,
-            detail,
-        },
-    })
+    let (mark, tone) = match noise {
+        Some(_) => ("not answered".to_owned(), ReportSeverity::Care),
+        None => (words::verdict(row), words::tone(row)),
+    };
+    Some(ReportFinding::new(mark, text).tone(tone).detail(detail))
 }
 
 /// Finding on the only system of a run, where it cannot carry the load.
@@ -116,12 +107,8 @@ pub(super) fn alone(
             format!("Not answered on {label}: {noise}. Seen of {name}: {seen_of_it}"),
         ),
     };
-    Some(ReportFinding {
-        mark: mark.into(),
-        tone,
-        text,
-        detail: seen(name, &load) + &advice(view, &entry.label, &load),
-    })
+    let detail = seen(name, &load) + &advice(view, &entry.label, &load);
+    Some(ReportFinding::new(mark, text).tone(tone).detail(detail))
 }
 
 /// Noise that decided instead of the only system, which did not carry its load.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The answer: one sentence per arm and workload, then the same as a table and a forest plot.
 
-use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::comparison::{
+    ArmComparison, ComparisonMetric, ComparisonUnit, ComparisonVerdict,
+};
 use plimsoll_core::event::{PhaseResult, TrialResult, WorkloadEntry};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
@@ -70,12 +72,9 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
         detail.push('.');
     }
     detail.push_str(&tails);
-    ReportFinding {
-        mark: words::verdict(row),
-        tone: words::tone(row),
-        text: statement(row),
-        detail,
-    }
+    ReportFinding::new(words::verdict(row), statement(row))
+        .tone(words::tone(row))
+        .detail(detail)
 }
 
 /// The quantile that is reported beside the mean: for information, the verdict rests on the mean alone.
@@ -134,12 +133,8 @@ fn statement(row: &ArmComparison) -> String {
 /// Phases have results of their own, in their table; here stands how many there are.
 fn phases_measured(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> ReportFinding {
     let count = pool.trials.first().map_or(0, |trial| trial.phases.len());
-    ReportFinding {
-        mark: "measured".into(),
-        tone: ReportSeverity::Plain,
-        text: format!("{}: {}", entry.label, words::count(count, "phase")),
-        detail: "Their results are in the table of the workload.".into(),
-    }
+    let text = format!("{}: {}", entry.label, words::count(count, "phase"));
+    ReportFinding::new("measured", text).detail("Their results are in the table of the workload.")
 }
 
 /// The one phase there is.
@@ -174,15 +169,12 @@ fn phase_measured(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportF
             of(&|times| times.quantile_ns(0.99) as f64)
         ));
     }
-    Some(ReportFinding {
-        mark: "measured".into(),
-        tone: ReportSeverity::Plain,
-        text: format!("{} on {}: {}", pool.ink.name, entry.label, parts.join(", ")),
-        detail: format!(
-            "{}; one system, so no verdict.",
-            words::capital(&words::count(pool.trials.len(), "block"))
-        ),
-    })
+    let text = format!("{} on {}: {}", pool.ink.name, entry.label, parts.join(", "));
+    let detail = format!(
+        "{}; one system, so no verdict.",
+        words::capital(&words::count(pool.trials.len(), "block"))
+    );
+    Some(ReportFinding::new("measured", text).detail(detail))
 }
 
 fn measured(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
@@ -202,15 +194,12 @@ fn measured(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
     let response = spread_in_words(pool, ChartQuantity::Duration, |t| {
         t.value(ComparisonMetric::MeanResponse)
     })?;
-    Some(ReportFinding {
-        mark: "measured".into(),
-        tone: ReportSeverity::Plain,
-        text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
-        detail: format!(
-            "Mean response time {response}. {}; one system, so no verdict.",
-            words::capital(&words::count(pool.trials.len(), "block")),
-        ),
-    })
+    let text = format!("{} on {}: {rate}", pool.ink.name, entry.label);
+    let detail = format!(
+        "Mean response time {response}. {}; one system, so no verdict.",
+        words::capital(&words::count(pool.trials.len(), "block")),
+    );
+    Some(ReportFinding::new("measured", text).detail(detail))
 }
 
 fn spread_in_words(
@@ -333,20 +322,13 @@ fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
 }
 
 pub(crate) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
-    match metric {
-        ComparisonMetric::MeanResponse
-        | ComparisonMetric::WallTime
-        | ComparisonMetric::WriteOutage
-        | ComparisonMetric::BrownOut
-        | ComparisonMetric::P99Response
-        | ComparisonMetric::P999Response
-        | ComparisonMetric::CpuPerOperation
-        | ComparisonMetric::PreparationTime => ChartQuantity::Duration,
-        ComparisonMetric::ClientEvenness
-        | ComparisonMetric::RunToRunVariation
-        | ComparisonMetric::OutputSize => ChartQuantity::Number,
-        ComparisonMetric::OpsPerSecond => ChartQuantity::Rate,
-        ComparisonMetric::BytesPerSecond => ChartQuantity::Throughput,
+    match metric.unit() {
+        ComparisonUnit::Time => ChartQuantity::Duration,
+        ComparisonUnit::Rate => ChartQuantity::Rate,
+        ComparisonUnit::Throughput => ChartQuantity::Throughput,
+        ComparisonUnit::Bytes | ComparisonUnit::Index | ComparisonUnit::LogRatio => {
+            ChartQuantity::Number
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::profile::{KindProfile, RequestsProfile, TimeDistribution};
 use plimsoll_core::units::{self, Nanos};
 
-use super::sentence;
 use crate::model::{
     ChartQuantity, ChartSeriesStyle, PercentileChart, PercentileLine, ReportChart, ReportFigure,
     ReportFinding, ReportItem, ReportSection, ReportTable, ReportTableCell,
@@ -31,7 +30,7 @@ pub(super) fn headline(requests: &RequestsProfile) -> Vec<ReportFinding> {
             "streams of {:.1} requests on average",
             streams.run_mean_requests
         );
-        said.push(sentence("order", text, detail));
+        said.push(ReportFinding::new("order", text).detail(detail));
     }
     if let (Some(all), Some(hot)) = (requests.working_set.last(), requests.skew.get(1)) {
         let text = format!(
@@ -41,7 +40,7 @@ pub(super) fn headline(requests: &RequestsProfile) -> Vec<ReportFinding> {
             percent_whole(hot.zones),
             percent(hot.requests)
         );
-        said.push(sentence("places", text, String::new()));
+        said.push(ReportFinding::new("places", text));
     }
     said
 }

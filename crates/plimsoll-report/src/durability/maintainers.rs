@@ -7,7 +7,6 @@ use plimsoll_core::units;
 use std::fmt::Write as _;
 
 /// The text in Markdown; none where every setting kept its promise.
-#[must_use]
 pub fn durability_issue(result: &DurabilityResult) -> Option<String> {
     let broken: Vec<&DurabilityRow> = result
         .rows

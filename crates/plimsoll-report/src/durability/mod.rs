@@ -25,7 +25,6 @@ const CONFIDENCE: f64 = 0.95;
 const SENTENCES_MAX: usize = 2;
 
 /// Durability of a server as a report.
-#[must_use]
 pub fn durability(result: &DurabilityResult) -> ReportDocument {
     let version = match result.version.is_empty() {
         true => String::new(),

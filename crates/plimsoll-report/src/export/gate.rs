@@ -14,7 +14,6 @@ use crate::words;
 const COMMENT_MARK: &str = "<!-- plimsoll gate -->";
 
 /// The lines of a terminal.
-#[must_use]
 pub fn gate_text(outcome: &GateOutcome) -> String {
     let mut out = format!("Gate: {}\n", headline(outcome));
     for row in &outcome.rows {
@@ -29,7 +28,6 @@ pub fn gate_text(outcome: &GateOutcome) -> String {
 }
 
 /// A comment: the verdict, the figures, and how they are made again.
-#[must_use]
 pub fn gate_markdown(results: &RunFolderContents, outcome: &GateOutcome) -> String {
     let mut out = format!("{COMMENT_MARK}\n## Gate: {}\n\n", outcome.verdict.name());
     put!(out, "**{}**\n\n", escaped(&headline(outcome)));
@@ -78,7 +76,6 @@ pub fn gate_markdown(results: &RunFolderContents, outcome: &GateOutcome) -> Stri
 }
 
 /// Test cases that build servers read.
-#[must_use]
 pub fn gate_junit(results: &RunFolderContents, outcome: &GateOutcome) -> String {
     super::junit::gate_junit(results, outcome)
 }

@@ -18,6 +18,7 @@ use super::comparisons;
 use super::gate::gate_line;
 use crate::model::ReportSeverity;
 use crate::put::put;
+use crate::svg::escape;
 use crate::words;
 
 /// Outcome of a test case.
@@ -66,7 +67,6 @@ fn suite_of(results: &RunFolderContents) -> JunitSuite<'_> {
 
 /// The file of durability: a case for each setting and model of the device. A loss that the manual of the
 /// setting allows is no failure.
-#[must_use]
 pub fn durability_junit(result: &DurabilityResult) -> String {
     let of_row = |row: &DurabilityRow| {
         let cases = row
@@ -280,16 +280,5 @@ fn of_data(results: &RunFolderContents) -> Vec<GateCase> {
 
 /// Text for an attribute or an element. What XML cannot hold at all is replaced.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
+    escape(&printable(text)).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -2,8 +2,7 @@
 //! A run as Markdown for a pull request: the answer first, then the verdicts, what to doubt, the command, and
 //! the tables of the report folded below.
 //!
-//! In the dialect of forges (GFM). What stands in names is escaped, so that none becomes markup, a mention
-//! or a link.
+//! In the dialect of forges (GFM). Names are escaped, so that none becomes markup, a mention or a link.
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::RunFolderContents;

@@ -106,19 +106,16 @@ impl ReportExportFormat {
     ];
 
     /// Name on the command line and in addresses.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().0
     }
 
     /// How the names of its files end, with the dot.
-    #[must_use]
     pub fn suffix(self) -> &'static str {
         self.facts().1
     }
 
     /// Its media type.
-    #[must_use]
     pub fn media_type(self) -> &'static str {
         self.facts().2
     }
@@ -150,13 +147,11 @@ impl ReportExportFormat {
     }
 
     /// The format of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<ReportExportFormat> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
     /// The format that the name of a file asks for by its end: `a.trials.csv` and `trials.csv` are trials.
-    #[must_use]
     pub fn of_file(name: &str) -> Option<ReportExportFormat> {
         let name = format!(".{}", name.to_ascii_lowercase());
         let fits = Self::ALL.into_iter().filter(|f| name.ends_with(f.suffix()));
@@ -197,7 +192,6 @@ pub fn export(
 }
 
 /// Every trial by kind of operation, as comma-separated values.
-#[must_use]
 pub fn csv(results: &RunFolderContents) -> String {
     csv::csv(table::trials(results))
 }

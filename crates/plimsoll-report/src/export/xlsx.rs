@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run as a spreadsheet: the answer, the verdicts, the trials, and the seconds as far as a sheet goes.
 
-use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::comparison::{ComparisonMetric, ComparisonUnit};
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::text::printable;
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use super::comparisons;
 use super::table::{self, ExportTable, ExportValue};
-use crate::build::{build, quantity_of};
-use crate::model::ChartQuantity;
+use crate::build::build;
 use crate::words;
 
 /// Most rows of a sheet below its header: what the format allows.
@@ -181,11 +180,11 @@ fn number(
 
 /// The unit of a metric in a sheet, and the divisor that converts its values.
 fn unit(metric: ComparisonMetric) -> (&'static str, f64) {
-    match quantity_of(metric) {
-        ChartQuantity::Duration => ("s", 1e9),
-        ChartQuantity::Rate => ("ops/s", 1.0),
-        ChartQuantity::Throughput => ("bytes/s", 1.0),
-        _ if metric == ComparisonMetric::OutputSize => ("bytes", 1.0),
-        _ => ("1", 1.0),
+    match metric.unit() {
+        ComparisonUnit::Time => ("s", 1e9),
+        ComparisonUnit::Rate => ("ops/s", 1.0),
+        ComparisonUnit::Throughput => ("bytes/s", 1.0),
+        ComparisonUnit::Bytes => ("bytes", 1.0),
+        ComparisonUnit::Index | ComparisonUnit::LogRatio => ("1", 1.0),
     }
 }

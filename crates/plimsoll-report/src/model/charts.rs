@@ -24,7 +24,6 @@ pub struct ReportFigure {
 
 impl ReportFigure {
     /// A chart of full height, with a table of its own.
-    #[must_use]
     pub fn new(title: impl Into<String>, answer: impl Into<String>, chart: ReportChart) -> Self {
         ReportFigure {
             title: title.into(),
@@ -282,7 +281,6 @@ pub enum CentralTendency {
 
 impl CentralTendency {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             CentralTendency::Mean => "mean",

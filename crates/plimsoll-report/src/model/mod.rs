@@ -93,7 +93,7 @@ impl ReportSeverity {
 }
 
 /// One part of the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportFinding {
     /// One or two words: the verdict.
     pub mark: String,
@@ -103,6 +103,31 @@ pub struct ReportFinding {
     pub text: String,
     /// How sure it is, and what else there is to say.
     pub detail: String,
+}
+
+impl ReportFinding {
+    /// A finding without detail, to be taken as it is.
+    pub fn new(mark: impl Into<String>, text: impl Into<String>) -> Self {
+        ReportFinding {
+            mark: mark.into(),
+            text: text.into(),
+            ..ReportFinding::default()
+        }
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// The same in another tone.
+    #[must_use]
+    pub fn tone(mut self, tone: ReportSeverity) -> Self {
+        self.tone = tone;
+        self
+    }
 }
 
 /// A titled part of a report.
@@ -124,7 +149,6 @@ pub struct ReportSection {
 
 impl ReportSection {
     /// An empty section.
-    #[must_use]
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
         let title = title.into();
         ReportSection {
@@ -214,7 +238,6 @@ pub struct ReportTableCell {
 
 impl ReportTableCell {
     /// A cell without detail.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         ReportTableCell {
             text: text.into(),
@@ -223,7 +246,6 @@ impl ReportTableCell {
     }
 
     /// A number, with its unit.
-    #[must_use]
     pub fn number(quantity: ChartQuantity, value: f64) -> Self {
         ReportTableCell::new(quantity.show(value)).value(value)
     }
@@ -268,7 +290,6 @@ pub struct ReportTable {
 impl ReportTable {
     /// An empty table; a column title that starts with `#` marks a column of numbers, one
     /// that starts with `~` (before the `#`) a secondary one.
-    #[must_use]
     pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
         let column = |title: &&str| ReportTableColumn {
             title: title.trim_start_matches(['~', '#']).into(),

@@ -17,7 +17,6 @@ use crate::model::{
 
 /// The report as text for a terminal of this width (40 at least), ended by a line feed. With
 /// `answer_only`, the answer and what casts doubt on it; the rest is left to the page.
-#[must_use]
 pub fn terminal(report: &ReportDocument, width: usize, color: bool, answer_only: bool) -> String {
     let mut page = Page {
         out: String::new(),
@@ -47,7 +46,6 @@ const SCREEN_LINES: usize = 22;
 
 /// The answer on one screen of a terminal of this width: the picture where it fits, and below it the
 /// sentence and the next step, where the reader looks.
-#[must_use]
 pub fn terminal_screen(report: &ReportDocument, width: usize, color: bool) -> String {
     let text = |draws: bool, steps: usize| {
         let mut page = Page {

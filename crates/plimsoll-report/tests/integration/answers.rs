@@ -54,7 +54,7 @@ fn fact(answer: &ReportAnswer, name: &str) -> Option<String> {
         .map(|(_, text)| text.clone())
 }
 
-/// Of the operations above the edge of a system so many are slow.
+/// Share of operations that are slow above the edge of a system.
 const SLOW: f64 = 0.9;
 
 /// A trial of a system in which this share of the operations takes 100 ms, and the others 5 ms.
@@ -83,8 +83,8 @@ fn line_trial(share: f64, request: LoadLineRequest, id: TrialId) -> TrialResult 
     }
 }
 
-/// A search on each of these systems, of at most so many trials each. They keep p99 < 20 ms up to a multiple:
-/// one operation in a thousand is slow below it.
+/// A search on each of these systems, of at most `trials_max` trials each. A system keeps p99 < 20 ms up to
+/// its multiple: below it, one operation in a thousand is slow.
 fn searched(systems: &[(&str, f64)], trials_max: usize) -> RunFolderContents {
     let law = |edge: f64, multiple: f64| if multiple <= edge { 0.001 } else { SLOW };
     searched_by(systems, trials_max, &law)

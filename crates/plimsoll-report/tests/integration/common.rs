@@ -232,7 +232,6 @@ fn slowness(arm: &str, workload: &Workload) -> f64 {
 }
 
 /// Results of a whole run.
-#[must_use]
 pub(crate) fn results(size: Size) -> RunFolderContents {
     let arms = arms(size.arms);
     let entries = entries(size);

@@ -162,7 +162,6 @@ pub struct ResolvedArms {
 
 impl ResolvedArms {
     /// Facts that are known before anything was made.
-    #[must_use]
     pub fn facts(&self) -> ArmFacts {
         let entry = |arm: &Arm<Box<dyn ResolvedTarget>>| {
             arm.entry(arm.target.description(), arm.target.facts())
@@ -185,13 +184,11 @@ impl ResolvedArms {
     }
 
     /// Whether one of the systems is a stack.
-    #[must_use]
     pub fn has_stacks(&self) -> bool {
         self.arms.iter().any(|arm| arm.is_stack)
     }
 
     /// Planned steps of raising, one line each.
-    #[must_use]
     pub fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
         let mut needed = units::size(data_bytes(asked) as f64);
         if asked.iter().any(is_of_programs) {
@@ -315,7 +312,6 @@ impl ArmSet {
     }
 
     /// Facts about all of them.
-    #[must_use]
     pub fn facts(&self) -> ArmFacts {
         let entry =
             |arm: &Arm<RaisedTarget>| arm.entry(&arm.target.description, arm.target.facts.as_ref());
@@ -334,7 +330,6 @@ impl ArmSet {
     }
 
     /// The target of the arm of this name.
-    #[must_use]
     pub fn target(&self, name: &str) -> &RaisedTarget {
         let found = self.arms.iter().find(|arm| arm.name == name);
         &found.expect("trials are planned for these arms").target
@@ -347,27 +342,23 @@ impl ArmSet {
     }
 
     /// The machines that load comes from.
-    #[must_use]
     pub fn load(&self) -> &ClientLoadGenerators {
         &self.load
     }
 
     /// A directory of the load's node of this number that is not on the targets, where there are programs
     /// to run.
-    #[must_use]
     pub fn scratch(&self, node: usize) -> Option<&Path> {
         self.scratch.get(node).map(PathBuf::as_path)
     }
 
     /// Disks of this machine below the arms (major:minor).
-    #[must_use]
     pub fn devices(&self) -> BTreeSet<&str> {
         let all = self.arms.iter().flat_map(|arm| &arm.target.devices);
         all.map(String::as_str).collect()
     }
 
     /// The kernel's name of the block device below an arm, if this machine counts what it does.
-    #[must_use]
     pub fn device(&self, name: &str) -> Option<String> {
         let facts = self.target(name).facts.as_ref();
         // I/O of other machines is not counted on this one.
@@ -377,7 +368,6 @@ impl ArmSet {
     }
 
     /// Addresses of the machines that serve an arm, as far as they are known.
-    #[must_use]
     pub fn peers(&self, name: &str) -> Vec<String> {
         let target = self.target(name);
         let facts = target.facts.as_ref();
@@ -391,7 +381,6 @@ impl ArmSet {
 
     /// Where trials write on the node of this number: what must be on the disks before the next one
     /// begins.
-    #[must_use]
     pub fn grounds(&self, n: usize) -> Vec<PathBuf> {
         let path = |arm: &Arm<RaisedTarget>| match &arm.target.reach()[n] {
             NodeTarget::Directory { path, .. } | NodeTarget::Device { path, .. } => {
@@ -417,7 +406,6 @@ impl ArmSet {
     }
 
     /// Watchable parts of an arm (servers, client programs, Lustre), and the way to its nodes.
-    #[must_use]
     pub fn subjects(&self, name: &str) -> Option<(ServerWatchScope<'_>, HostPool)> {
         let target = self.target(name);
         let stack = target.stack.as_ref();
@@ -461,7 +449,7 @@ impl ArmSet {
         ))
     }
 
-    /// Whether so many bytes fit on every arm.
+    /// Checks that `bytes` bytes fit on every system.
     pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), CliError> {
         let mut places = SpaceRequirements::default();
         let facts = self.arms.iter().filter_map(|arm| arm.target.facts.as_ref());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Before the first block: every system is written to so many times over, and played on until it is
-//! steady.
+//! Before the first block: the working set is written to every system the given number of times, then the
+//! workload is played on it until the system is steady.
 //!
 //! Systems come in turn, so each rests while others are brought there, as it will between its trials.
 //! Where a system had a beginning, all of them have a second turn: how long they need from there is the
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Steps in which it is seen whether a system is steady.
 const STEP: Nanos = Nanos(500_000_000);
 
-/// Disks of between which speeds most are: so long it takes to write something once.
+/// Write rates that most disks are between, for the estimate of how long a pass takes.
 const SPEEDS: [(f64, &str); 2] = [(200e6, "200 MB/s"), (2e9, "2 GB/s")];
 
 /// Conditioning to be done, and whether the given warm-up stays.

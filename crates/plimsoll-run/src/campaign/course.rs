@@ -163,7 +163,7 @@ impl<'a> BlockCourse<'a> {
         }
     }
 
-    /// Why there are no more blocks after so many, if so.
+    /// Why no block follows the first `done` blocks; `None` if one does.
     fn end(&self, done: u32) -> Option<BlocksEndCause> {
         let Some(design) = self.design() else {
             return (done >= self.manifest.blocks).then_some(BlocksEndCause::Planned);

@@ -88,7 +88,7 @@ impl DeviceWatch {
     }
 }
 
-/// Counters that begin so much later: what was counted between two looks is left out.
+/// The first counters, advanced by the I/O from `last` to `now`, which leaves that I/O out of the account.
 fn later(first: &DiskCounters, last: &DiskCounters, now: &DiskCounters) -> DiskCounters {
     let after = |of: fn(&DiskCounters) -> u64| of(first) + of(now).saturating_sub(of(last));
     DiskCounters {

@@ -262,7 +262,6 @@ impl RunListener for LoadLineReader<'_> {
 }
 
 /// Lengths of trials are whole seconds, of which models are played.
-#[must_use]
 pub fn load_line_seconds(time: Nanos) -> Nanos {
     let seconds = round_u64(time.as_secs_f64()).max(1);
     Nanos(u64::from(saturating_u32(seconds)) * Nanos::SECOND.0)

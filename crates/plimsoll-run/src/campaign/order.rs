@@ -24,7 +24,7 @@ pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
     all
 }
 
-/// The trials of these arms and workloads in so many blocks.
+/// The trials of these systems and workloads in `blocks` blocks.
 pub fn planned_order(
     arms: &[String],
     workloads: &[String],

@@ -187,7 +187,6 @@ fn label_with_cpus(label: &str, cpus: u32) -> String {
 
 /// Half of the processors that this program may use, and double that number where the machine has as
 /// many.
-#[must_use]
 pub fn other_client_cpus() -> Vec<u32> {
     other_cpus(facts::machine().cpus, counters::cpu_count())
 }
@@ -255,7 +254,6 @@ pub fn label_of(asked: &WorkloadRequest) -> String {
 }
 
 /// How long a trial of it lasts, at most.
-#[must_use]
 pub fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
     let told = settings.length.or(asked.length);
     let faults = settings.inject.iter().map(super::failover::length_under);

@@ -55,7 +55,6 @@ pub struct TargetBench {
 
 impl TargetBench {
     /// One with these machines, on which nothing was raised yet.
-    #[must_use]
     pub fn new(hosts: HostPool, options: StackUpOptions) -> Self {
         TargetBench {
             hosts,

@@ -192,7 +192,7 @@ impl TargetRaising<'_> {
 }
 
 impl TargetSurvey<'_> {
-    /// Adds the room that the data of the workloads need in a place with so many free bytes.
+    /// Adds the room that the data of the workloads needs in a place with `free_bytes` free bytes.
     pub(crate) fn need(&mut self, place: &str, free_bytes: u64) {
         self.space.need(place, self.data_bytes, free_bytes);
     }

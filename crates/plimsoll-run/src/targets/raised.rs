@@ -78,7 +78,6 @@ impl RaisedTarget {
     }
 
     /// How each machine of the load reaches it, in their order.
-    #[must_use]
     pub fn reach(&self) -> &[NodeTarget] {
         match &self.here {
             Some(here) if self.nodes.is_empty() => slice::from_ref(here),
@@ -96,7 +95,6 @@ impl RaisedTarget {
     }
 
     /// The directory of this machine that is worked in, where there is one.
-    #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         match &self.here {
             Some(NodeTarget::Directory { path, .. }) => Some(path),

@@ -46,7 +46,6 @@ fn is_stack(text: &str) -> bool {
 
 impl StackTarget {
     /// The stack of these parts.
-    #[must_use]
     pub fn of(config: StackConfig) -> Self {
         let config = Box::new(config);
         StackTarget { config }

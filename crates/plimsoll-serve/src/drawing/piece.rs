@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pieces drawn of run folders, and the process that draws one: it reads folders that others made, so it may
-//! have only so much time and memory, and ends with the server.
+//! Pieces drawn of run folders, and the process that draws one: it reads folders that others made, so its
+//! time and memory are limited, and it ends with the server.
 
 use crate::runs::AnswerFacts;
 use crate::seen::SeenRun;

@@ -32,7 +32,7 @@ const WHOLE: &str = "PLIMSOLL_TEST_NUMBERS_WHOLE";
 const SECONDS_MAX: f64 = 1.0;
 /// Address space for it, on top of what the program has.
 const MEMORY_MAX: u64 = 192 << 20;
-/// So many processes may end by a number before the test gives up.
+/// Processes that numbers may end before the test gives up.
 const ENDED_MAX: usize = 40;
 
 fn extremes() -> Vec<Value> {

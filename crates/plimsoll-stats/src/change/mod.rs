@@ -34,7 +34,7 @@ const SPLIT_P_MAX: f64 = 0.001_8;
 const T_MIN: f64 = 2.5;
 /// Independent splits that all looks of sixty points amount to.
 const SPLITS_OF_SIXTY: f64 = 0.05 / SPLIT_P_MAX;
-/// A point whose error is so many times the usual one says nothing, unless it is far away all the same.
+/// A point whose error is more than this many times the usual one is ignored, unless it is far away.
 const POOR: f64 = 4.0;
 /// How many of its own errors are far away.
 const FAR: f64 = 3.0;
@@ -62,7 +62,6 @@ impl Default for ChangeOptions {
 /// The changes of a series whose points are in the order of time, the oldest first. Points without a
 /// finite value, or with far larger errors than those before them, are passed over; indices are of
 /// `points`.
-#[must_use]
 pub fn change_points(points: &[RatioPoint], options: &ChangeOptions) -> Vec<RatioChange> {
     let kept = usable(points);
     let values: Vec<f64> = kept.iter().map(|at| points[*at].log_ratio).collect();

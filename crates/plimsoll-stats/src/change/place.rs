@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::SIDE_MIN;
 use crate::events::median;
 
-/// Points count at most so many deviations from their level.
+/// Points are clipped at this number of deviations from their level.
 const CLIP: f64 = 2.5;
 /// From the median absolute deviation to the standard deviation of a normal law.
 const MAD_TO_SD: f64 = 1.4826;

@@ -4,7 +4,7 @@
 use crate::events::median;
 use crate::student;
 
-/// Values count at most so many deviations from the middle of all.
+/// Values are clipped at this number of deviations from the middle of all.
 const CLIP: f64 = 1.8;
 /// From the median absolute deviation to the standard deviation of a normal law.
 const MAD_TO_SD: f64 = 1.4826;
@@ -93,7 +93,7 @@ pub(super) fn t_without_one(scores: &[f64], split: usize) -> f64 {
     one.abs().min(other.abs())
 }
 
-/// The two-sided p value of a t with so many values on both sides.
+/// The two-sided p value of a t with these numbers of values on both sides.
 pub(super) fn p_value(t: f64, before: usize, after: usize) -> f64 {
     match t.is_finite() {
         true => 2.0 * student::above(t.abs(), before + after - 2),
@@ -101,8 +101,8 @@ pub(super) fn p_value(t: f64, before: usize, after: usize) -> f64 {
     }
 }
 
-/// The smallest p value that so many values on both sides can have: two of their arrangements lie as far
-/// apart as any.
+/// The smallest p value of these numbers of values on both sides: two of their arrangements lie as far apart
+/// as any.
 pub(super) fn p_value_min(before: usize, after: usize) -> f64 {
     let fewer = before.min(after);
     let chosen = (0..fewer).map(|at| (fewer - at) as f64 / (before + after - at) as f64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Credit for bursts: a rate that drops once, after so much was spent, and is then constant.
+//! Credit for bursts: a rate that drops once, when the credit is spent, and is then constant.
 //!
 //! A limiter is a token bucket (ITU-T I.371; the documented form of cloud disks and of
 //! `throttle`-like layers): until the bucket is empty the device serves what it can, then exactly what is
@@ -18,7 +18,7 @@ use crate::overload::backlog;
 const BINS_MIN: usize = 8;
 /// Seconds after the drop that must be there to call them constant.
 const PLATEAU_MIN: usize = 5;
-/// The burst is at least so many times the plateau …
+/// The burst is at least this many times the plateau …
 const DROP: f64 = 1.3;
 /// … and more where it is over within a second.
 const DROP_AT_ONCE: f64 = 1.5;

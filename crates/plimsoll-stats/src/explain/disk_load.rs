@@ -26,7 +26,7 @@ const QUEUE_WANTED: f64 = 1.2;
 const DISCARDS_IN_FLIGHT: f64 = 0.1;
 /// Time of pauses, of the trial, that is named …
 const PAUSE_SHARE: f64 = 0.02;
-/// … if the disk ends so many requests in that time otherwise: chance alone makes no such gap.
+/// … if the disk otherwise ends this many requests in the longest pause: chance alone makes no such gap.
 const PAUSE_REQUESTS: f64 = 20.0;
 
 /// Why nothing is known.

@@ -58,7 +58,6 @@ pub struct ArmEvidence<'a> {
 
 impl<'a> ArmEvidence<'a> {
     /// From a run: the trials that ended; those cut short only where there are no others.
-    #[must_use]
     pub fn of(
         results: &'a RunFolderContents,
         entry: &'a WorkloadEntry,
@@ -85,7 +84,6 @@ impl<'a> ArmEvidence<'a> {
     }
 
     /// From trials at hand.
-    #[must_use]
     pub fn new(
         manifest: &'a RunManifest,
         entry: &'a WorkloadEntry,
@@ -205,7 +203,6 @@ const OF_A_LIMIT: [ExplanationCause; 4] = [
 ];
 
 /// The possible limits of each arm under each workload, in the order of workloads and arms.
-#[must_use]
 pub fn explain(results: &RunFolderContents) -> Vec<ArmExplanations> {
     let manifest = &results.manifest;
     let mut all = Vec::new();
@@ -226,7 +223,6 @@ pub fn explain(results: &RunFolderContents) -> Vec<ArmExplanations> {
 }
 
 /// The possible limits of one arm under one workload.
-#[must_use]
 pub fn explain_arm(evidence: &ArmEvidence<'_>) -> ArmExplanations {
     let mut told = ArmExplanations {
         workload: evidence.entry.label.clone(),

@@ -26,7 +26,6 @@ pub enum SaturatedResource {
 
 impl SaturatedResource {
     /// It, for a sentence: `the client's processor`, `disk vdb`.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             SaturatedResource::ClientProcessor(_) => "the client's processor".into(),
@@ -37,7 +36,6 @@ impl SaturatedResource {
     }
 
     /// How far it is used, and from where on that counts as all.
-    #[must_use]
     pub fn evidence(&self) -> &EvidenceFigure {
         match self {
             SaturatedResource::ClientProcessor(figure)
@@ -57,7 +55,6 @@ impl SaturatedResource {
 /// The resource that is used furthest beyond its limit, by the median of these trials; `None` when
 /// nothing that was watched is used up. What is nearest to the load comes first where two are alike:
 /// a client without a processor keeps servers and disks waiting, not the other way round.
-#[must_use]
 pub fn saturated(evidence: &ArmEvidence<'_>) -> Option<SaturatedResource> {
     let mut found: Vec<SaturatedResource> = Vec::new();
     let middle = |values: Vec<f64>| median(values);

@@ -25,7 +25,7 @@ const OPS_PER_S_MIN: f64 = 20.0;
 
 /// Requests that tell what few of them do.
 const REQUESTS_MIN: u64 = 500;
-/// A stall takes so many times as long as the median request …
+/// A stall takes at least this many times as long as the median request …
 const STALL_TIMES: u64 = 10;
 /// … and no less than this: what waits for a processor of a busy machine takes as long.
 const STALL_NS: u64 = 20_000_000;
@@ -35,8 +35,8 @@ const STALLED: std::ops::RangeInclusive<f64> = 0.002..=0.05;
 const STALLED_TIME: f64 = 0.1;
 /// There are this many times as many as of requests of half the length: a mode of its own, no tail.
 const MODE_TIMES: u64 = 4;
-/// Stalls of single requests come by chance: so many in a second have a variance of their mean. Where all
-/// requests stand still at once it is many times that.
+/// Stalls of single requests come by chance: their number in a second has a variance equal to its mean. Where
+/// all requests stall at once, the variance is many times the mean.
 const DISPERSION_MAX: f64 = 2.5;
 
 /// Trials that tell a drift.

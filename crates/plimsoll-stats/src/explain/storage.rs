@@ -11,7 +11,7 @@ use super::{
 };
 use crate::events::median;
 
-/// A disk is slow whose requests take so many times as long as those of the others …
+/// A disk is slow if its requests take this many times as long as those of the others …
 const SLOWER: f64 = 2.0;
 /// … and this much longer: below it, queues of a busy machine scatter as much.
 const SLOWER_NS: f64 = 200_000.0;

@@ -13,7 +13,7 @@ use super::limit::pieces;
 const SIZE: f64 = 3.0;
 const WEIGHT: f64 = 10.0;
 
-/// Trials that saw more than so many times what is allowed tell of the overload and not of the limit.
+/// Trials that saw more than this many times the allowed share show the overload and not the limit.
 const BEYOND_MAX: f64 = 6.0;
 
 /// The clumps that all trials of a search show of one limit.

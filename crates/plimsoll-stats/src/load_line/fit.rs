@@ -22,7 +22,6 @@ pub enum LoadLineFit {
 
 impl LoadLineFit {
     /// The verdict on this line.
-    #[must_use]
     pub fn of(line: &ArmLoadLine<'_>) -> LoadLineFit {
         let range = (line.goal.smallest, line.goal.largest);
         match fit(&line.result, range, was_held(line)) {
@@ -33,7 +32,6 @@ impl LoadLineFit {
     }
 
     /// As reports write it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             LoadLineFit::Fits => "fits",

@@ -16,12 +16,12 @@ pub(super) const MARGIN_MAX: f64 = 2.5;
 /// Pieces of a trial whose scatter gives the standard error: longer than most noise remembers.
 pub(super) const PIECES: usize = 10;
 
-/// So many clumps of operations beyond a limit make its margin scatter evenly around the truth. Fewer are
-/// as often none as many, and most trials look better than they should.
+/// With this number of clumps of operations beyond a limit, its margin scatters evenly around the truth. With
+/// fewer, a trial sees none as often as many, and most trials look better than they should.
 const CLUMPS_MIN: f64 = 5.0;
 
-/// Of so many operations that may be beyond a limit at least one is, in 19 of 20 trials: with fewer none of
-/// them says anything.
+/// Where this number of operations may be beyond a limit, at least one is, in 19 of 20 trials. With fewer, a
+/// trial that sees none says nothing.
 const SEEN_MIN: f64 = 3.0;
 
 /// The margin of a limit that only holds or does not.
@@ -102,7 +102,6 @@ impl LoadLineLimit {
 
     /// How far the limit was from being broken, by all operations of these batches together: positive when
     /// it held.
-    #[must_use]
     pub fn margin(&self, batches: &[LoadLineBatch]) -> f64 {
         let LoadLineBatch { operations, amount } = LoadLineBatch::sum(batches);
         let margin = match self.measure {
@@ -146,8 +145,8 @@ pub(super) fn pieces(batches: &[LoadLineBatch]) -> impl Iterator<Item = &[LoadLi
     batches.chunks(batches.len().div_ceil(PIECES).max(1))
 }
 
-/// Half an operation is added so that none beyond the limit has a probit, and so many others that the
-/// sign is always that of the plain comparison.
+/// Adds half an operation beyond the limit, so that the probit is finite where none is beyond it, and to all
+/// operations the number with which the sign is always that of the plain comparison.
 fn share_margin(beyond: f64, operations: f64, allowed: f64) -> f64 {
     if allowed <= 0.0 {
         return if beyond > 0.0 { -YES_OR_NO } else { YES_OR_NO };

@@ -37,14 +37,12 @@ const VAGUE: f64 = 4.0;
 
 impl ArmLoadLine<'_> {
     /// The cause, in words, that may have decided in place of the storage.
-    #[must_use]
     pub fn disturbance(&self) -> Option<String> {
         let others = self.trials.iter().filter_map(|trial| trial.others.as_ref());
         NeighbourUse::of_all(others)?.decides()
     }
 
     /// Whether it has no lower end, or ends far apart: what noise can bring about.
-    #[must_use]
     pub fn is_vague(&self) -> bool {
         let edge = &self.result.sustained;
         match self.result.reach {
@@ -55,7 +53,6 @@ impl ArmLoadLine<'_> {
     }
 
     /// Whether it says how much the system carries.
-    #[must_use]
     pub fn is_answered(&self) -> bool {
         let is_known = self.result.trials > 0 && self.result.reach != LoadLineReach::Unknown;
         is_known && !(self.is_vague() && self.disturbance().is_some())
@@ -64,7 +61,6 @@ impl ArmLoadLine<'_> {
 
 /// The options of a search of this entry; `None` where no load line is searched, the workload has no
 /// multiples, or the options of the manifest, which may come from another program, allow no search.
-#[must_use]
 pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadLineOptions> {
     let goal = entry.load_line.as_ref()?;
     let unit = entry.workload.multiple().ok()?;
@@ -90,7 +86,6 @@ pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadL
 }
 
 /// The trial as a search sees it; `None` of one that belongs to none, or was cut short by the user.
-#[must_use]
 pub fn load_line_trial(result: &TrialResult) -> Option<LoadLineTrial> {
     let record = result.load_line.as_ref().filter(|_| !result.interrupted)?;
     let (multiple, seconds) = (record.request.multiple, record.request.seconds);
@@ -130,7 +125,6 @@ fn served_late(open: &OpenLoad) -> f64 {
 }
 
 /// The load line of one arm under one workload, as these trials of it tell; `None` where none is searched.
-#[must_use]
 pub fn load_line_of(
     entry: &WorkloadEntry,
     confidence: f64,
@@ -158,7 +152,6 @@ fn searched(
 
 /// Every load line of a run, by workload and arm in the order of the manifest. Those without a trial are
 /// among them.
-#[must_use]
 pub fn arm_load_lines<'a>(
     manifest: &'a RunManifest,
     trials: &'a [TrialResult],

@@ -21,7 +21,6 @@ pub struct LoadLineRatio {
 
 impl LoadLineRatio {
     /// `None` where one of them has no edge between multiples that were tried.
-    #[must_use]
     pub fn of(
         base: &LoadLineResult,
         other: &LoadLineResult,
@@ -60,7 +59,7 @@ impl LogRatio {
 
     fn verdict(&self, policy: &VerdictPolicy) -> ComparisonVerdict {
         let margin = policy.margin.max(0.0).ln_1p();
-        // Two one-sided tests need the interval of 1 - 2α, which is so much narrower.
+        // Two one-sided tests need the interval of 1 - 2α, which is narrower by this factor.
         let error = 1.0 - policy.confidence.clamp(0.5, 0.9999);
         let narrower = ndtri(error) / ndtri(error / 2.0);
         let (low, high) = (self.middle - self.below, self.middle + self.above);

@@ -30,7 +30,6 @@ pub struct LoadLineTurn {
 
 impl LoadLineRounds {
     /// The order of all rounds follows from the seed.
-    #[must_use]
     pub fn new(searches: Vec<LoadLineSearch>, seed: Seed) -> LoadLineRounds {
         LoadLineRounds {
             searches,
@@ -81,7 +80,6 @@ impl LoadLineRounds {
     }
 
     /// All searches, in the order they were given.
-    #[must_use]
     pub fn searches(&self) -> &[LoadLineSearch] {
         &self.searches
     }

@@ -3,7 +3,7 @@
 
 use super::trial::LoadLineTrial;
 
-/// A stay is played in so many parts, and ends when as many in a row were overloaded.
+/// Parts of a hold period, which ends early after [`OVERLOADED_PARTS`] overloaded parts in a row.
 pub(super) const PARTS: usize = 10;
 const OVERLOADED_PARTS: usize = 2;
 

@@ -28,10 +28,10 @@ pub struct ScreeningDesign {
 }
 
 impl ScreeningDesign {
-    /// The smallest design that has a column for each of so many settings; `None` where there are none, or
-    /// too many. The first row has all settings as given. Folded over, every row comes a second time with all
-    /// settings the other way round: effects are then free of interactions of two settings.
-    #[must_use]
+    /// The smallest design that has a column for each of `settings` settings; `None` for none, or for more
+    /// than the largest design has. The first row has all settings as given. Folded over, every row comes a
+    /// second time with all settings the other way round: effects are then free of interactions of two
+    /// settings.
     pub fn plackett_burman(settings: usize, is_folded: bool, rng: &mut Rng) -> Option<Self> {
         let mut sizes = FIRST_ROWS.iter().filter(|_| settings > 0);
         let (runs, first) = sizes.find(|(runs, _)| *runs > settings)?;
@@ -56,27 +56,23 @@ impl ScreeningDesign {
     }
 
     /// One row for each run of a block: for each setting, whether it is on its other level.
-    #[must_use]
     pub fn rows(&self) -> &[Vec<bool>] {
         &self.rows
     }
 
     /// How many settings it has columns for.
-    #[must_use]
     pub fn settings(&self) -> usize {
         self.rows.first().map_or(0, Vec::len)
     }
 
     /// Whether effects are free of interactions of two settings.
-    #[must_use]
     pub fn is_folded(&self) -> bool {
         self.is_folded
     }
 
-    /// Runs that changing one setting at a time takes for effects as exact as these of so many blocks,
+    /// Runs that changing one setting at a time takes for effects as exact as those of `blocks` blocks,
     /// with the base run more often than the others by the root of their number (Dunnett, JASA 50, 1955,
     /// p. 1096), which is the cheapest way to do it.
-    #[must_use]
     pub fn one_at_a_time(&self, blocks: usize) -> f64 {
         let runs = (self.rows.len() * blocks) as f64;
         let settings = self.settings() as f64;

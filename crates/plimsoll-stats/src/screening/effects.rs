@@ -14,8 +14,8 @@ use crate::student;
 
 use super::ScreeningDesign;
 
-/// Residuals count up to so many robust standard deviations: as many as keep what intervals promise under
-/// bursts with few runs (docs/method/tuning.md).
+/// Residuals are clipped at this number of robust standard deviations: intervals then keep their promise
+/// under bursts with few runs (docs/method/tuning.md).
 const CLIP: f64 = 2.5;
 
 /// Fits after which pseudo-values do not move any more.
@@ -60,8 +60,7 @@ pub struct ScreeningResult {
 }
 
 /// Fits the runs of a design: `values` has a row for each row of the design and in it a value for each
-/// block, where there is one. `None` where there are too few runs for so many settings.
-#[must_use]
+/// block, where there is one. `None` where there are too few runs for the number of settings.
 pub fn screen(
     design: &ScreeningDesign,
     values: &[Vec<Option<f64>>],
@@ -140,7 +139,6 @@ fn noise(values: &[Vec<Option<f64>>]) -> Option<f64> {
 /// Settings that are worth a proof, at most `most`, the one that gains most first. `sign` is 1 where more
 /// is better, else -1. Settings whose effect chance explains well are left out, except the best one: the
 /// absence of a gain should also be proved.
-#[must_use]
 pub fn candidates(result: &ScreeningResult, sign: f64, most: usize) -> Vec<usize> {
     let gain = |effect: &ScreeningEffect| sign * effect.estimate;
     let mut better: Vec<&ScreeningEffect> =

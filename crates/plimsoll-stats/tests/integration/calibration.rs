@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The promises of tests, intervals and stopping rules under every noise law, in short. The long form
-//! is `bench/programs/src/bin/verdicts.rs`; its tables stand in docs/results/2026-11-verdicts.md.
+//! is `bench/programs/src/bin/verdicts.rs`; its tables are in docs/results/2026-11-verdicts.md.
 //!
 //! Everything is seeded: the rates below are the same on every machine. Bounds are the promise and
-//! three standard errors of so few campaigns.
+//! three standard errors of this number of campaigns.
 
 use super::noise::{NoiseLaw, SimulatedCampaign};
 use plimsoll_core::comparison::{StoppingRule, VerdictPolicy};

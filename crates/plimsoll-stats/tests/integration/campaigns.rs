@@ -64,7 +64,7 @@ struct Law {
     /// How many times as much the arm scatters by itself as the base.
     arm_noise: f64,
     wake: Wake,
-    /// In one of ten of its trials the arm takes so many times as long; 1 where it does not.
+    /// Factor on the time of the arm in one of ten of its trials; 1 where it does not stall.
     stall: f64,
 }
 

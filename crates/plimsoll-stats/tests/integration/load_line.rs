@@ -16,8 +16,8 @@ const SUSTAINED_S: f64 = 600.0;
 /// The first of the systems.
 const FIRST: u64 = 10_037;
 
-/// Of so many systems all but two at most must be inside: of a method that covers 93 % that fails for one
-/// set of systems in twenty, and this set is fixed.
+/// Of this number of systems, at most two may be outside: a method that covers 93 % fails for one set of
+/// systems in twenty, and this set is fixed.
 const SYSTEMS: u64 = 12;
 const OUTSIDE_MAX: usize = 2;
 

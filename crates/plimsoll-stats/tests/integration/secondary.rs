@@ -139,7 +139,7 @@ fn three() -> Vec<ArmEntry> {
     vec![arm("a", None), arm("b", None), arm("a again", Some("a"))]
 }
 
-/// A trial with so many operations, one in fifty of which takes `tail_ms` and the others 1 ms.
+/// A trial with `ops` operations, one in fifty of which takes `tail_ms` and the others 1 ms.
 fn trial((label, arm, block): (&str, &str, u32), ops: u64, tail_ms: f64) -> TrialResult {
     let mut result = TrialResult::of(TrialId {
         block,
@@ -320,7 +320,7 @@ fn both_loops_are_held_against_each_other_on_each_system() {
     assert!(rows.iter().all(|row| row.workload == "closed"), "{rows:?}");
 }
 
-/// A run in which the arm takes so many times what the base takes, on a machine that is so slow.
+/// A run in which the arm takes `arm_times` the time of the base, on a machine that is slower by `slow`.
 fn run(seed: u64, slow: f64, arm_times: f64, names: &[&str]) -> Vec<TrialResult> {
     let mut rng = Rng::new(Seed(seed));
     let mut trials = Vec::new();

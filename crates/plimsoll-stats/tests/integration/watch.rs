@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How often a watched series raises a false alarm, and how soon it shows a step, in short. The long form
-//! is `bench/programs/src/bin/watch`; its tables stand in docs/results/2026-11-watch.md.
+//! is `bench/programs/src/bin/watch`; its tables are in docs/results/2026-11-watch.md.
 //!
 //! Everything is seeded: the rates below are the same on every machine. Bounds are the promise and
-//! three standard errors of so few histories.
+//! three standard errors of this number of histories.
 
 use super::histories::HistoryLaw;
 use plimsoll_core::change::RatioPoint;

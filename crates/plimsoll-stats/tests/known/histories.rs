@@ -37,13 +37,11 @@ pub struct SimulatedHistory {
 
 impl HistoryLaw {
     /// The standard deviation of the raw values, without outliers.
-    #[must_use]
     pub fn plain_deviation(&self) -> f64 {
         self.noise.hypot(self.drift)
     }
 
     /// The standard deviation of the raw values as they are measured.
-    #[must_use]
     pub fn raw_deviation(&self) -> f64 {
         // Of an exponential law with this mean, taken with this probability.
         let (share, mean) = (self.outliers / 2.0, OUTLIER_NOISES * self.noise);

@@ -99,7 +99,6 @@ pub struct SimulatedCampaign {
 
 impl SimulatedCampaign {
     /// The values of all arms: the base, the others, the control.
-    #[must_use]
     pub fn draw(&self, rng: &mut Rng) -> Vec<ArmValues> {
         let mut arms = entries(self.arms, self.has_control);
         let course = self.law.course(self.blocks * arms.len(), rng);
@@ -126,7 +125,6 @@ impl SimulatedCampaign {
 }
 
 /// The base, others and the control, without values.
-#[must_use]
 pub fn entries(others: usize, has_control: bool) -> Vec<ArmValues> {
     let entry = |name: String, control_of: Option<&str>| ArmValues {
         name,

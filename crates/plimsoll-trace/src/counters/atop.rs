@@ -18,7 +18,6 @@ use super::meaning::{ColumnMeaning, DiskRowValues, number};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::series::DiskMetric;
 use crate::text::{lines, whole, words};
 
@@ -26,7 +25,6 @@ use crate::text::{lines, whole, words};
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "atop text (-P DSK)",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| lines(head).any(|line| AtopRow::of(line).is_some()),
     scan,
 };

@@ -21,7 +21,6 @@ use plimsoll_core::units::Nanos;
 use super::{CounterFormat, CounterRow, CounterScan, CounterSemantics, clock};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::series::DiskMetric;
 use crate::text::{lines, nanos, whole, words};
 
@@ -29,7 +28,6 @@ use crate::text::{lines, nanos, whole, words};
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "/proc/diskstats series",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: |head| lines(head).take(4).any(|line| row(line).is_some()),
     scan,
 };
@@ -102,7 +100,6 @@ const FIGURES: [(usize, DiskMetric, f64); 14] = [
 
 /// Counters of every device in one reading of `/proc/diskstats`, in the kernel's order; `None` for
 /// a text with a line that is not of a device.
-#[must_use]
 pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
     let found = lines(text).filter(|line| !line.trim_ascii().is_empty());
     found

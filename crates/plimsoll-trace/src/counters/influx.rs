@@ -13,14 +13,12 @@ use super::monitored::{self, MonitoredSamples, SeriesLabels};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{lines, whole};
 
 /// Recognised by a line of a known measurement, or by the heading of an export.
 pub(super) const LINES: CounterFormat = CounterFormat {
     name: "line protocol of InfluxDB or Telegraf",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: |head| {
         let is_disk = |line: &[u8]| {
             let point = str::from_utf8(line).ok().and_then(Point::of);
@@ -35,7 +33,6 @@ pub(super) const LINES: CounterFormat = CounterFormat {
 pub(super) const CSV: CounterFormat = CounterFormat {
     name: "CSV of InfluxDB",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: |head| {
         let mut first = lines(head).filter(|line| !line.starts_with(b"#")).take(4);
         first.any(|line| {

@@ -17,14 +17,12 @@ use super::reports::PrintedReports;
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{lines, words};
 
 /// Recognised by a header of disks, whatever stands before it.
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "iostat text",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| {
         let is_one = |line| TableHeader::of(line).is_some() || TableHeader::of_pool(line).is_some();
         lines(head).map(unlabelled).any(is_one)

@@ -18,14 +18,12 @@ use super::sadf_forms::missing;
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::targets::TARGETS_MAX;
 
 /// Recognised by its outermost key, or by a report of disks.
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sysstat JSON (iostat -x -o JSON, sadf -j)",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| {
         let text = head.trim_ascii_start();
         let inner = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
@@ -94,7 +92,7 @@ fn is_value(text: &[u8]) -> bool {
     number(text).is_some() || matches!(text, b"true" | b"false" | b"null")
 }
 
-/// Where the reading stands. Keys may stand in any order, so a report is held until its object ends.
+/// State of the reader. Keys may come in any order, so a report is held until its object ends.
 #[derive(Debug, Default)]
 struct JsonState {
     depth: u32,

@@ -52,7 +52,7 @@ use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::{
     CounterReadState, CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo,
-    RecordingScope, TraceOrder,
+    TraceOrder,
 };
 use crate::series::{DiskMetric, DiskSeries};
 use crate::targets::DeviceNameTable;
@@ -68,7 +68,6 @@ struct CounterFormat {
     name: &'static str,
     /// The resolution of its times.
     resolution: Nanos,
-    scope: RecordingScope,
     /// Whether a file that begins so is one.
     is: fn(head: &[u8]) -> bool,
     /// Reads all of it, and gives what it finds away.
@@ -190,7 +189,6 @@ impl CounterSurvey {
                 false => RecordingDetail::Absent,
             },
             order: TraceOrder::Started,
-            scope: format.scope,
         }
     }
 }

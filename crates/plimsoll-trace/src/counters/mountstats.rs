@@ -14,7 +14,6 @@ use super::diskstats::LoopTime;
 use super::{CounterFormat, CounterRow, CounterScan, CounterSemantics};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::series::DiskMetric;
 use crate::text::{lines, whole, words};
 
@@ -22,7 +21,6 @@ use crate::text::{lines, whole, words};
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "/proc/self/mountstats series",
     resolution: Nanos(1),
-    scope: RecordingScope::Host,
     is: |head| lines(head).any(|line| place_of(line).is_some()),
     scan,
 };

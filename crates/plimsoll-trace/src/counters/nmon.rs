@@ -13,7 +13,6 @@ use super::meaning::{ColumnMeaning, DiskRowValues, number, of_nmon};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{bare, first_line};
 use std::collections::BTreeMap;
 
@@ -21,7 +20,6 @@ use std::collections::BTreeMap;
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "nmon file",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(|line| line.starts_with(b"AAA,progname,")),
     scan,
 };

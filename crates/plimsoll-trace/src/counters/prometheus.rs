@@ -17,14 +17,12 @@ use super::monitored::{self, MonitoredSamples, SeriesLabels};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::lines;
 
 /// Recognised by its first keys.
 pub(super) const JSON: CounterFormat = CounterFormat {
     name: "JSON of Prometheus (query_range) or VictoriaMetrics (export)",
     resolution: Nanos(1_000_000),
-    scope: RecordingScope::Device,
     is: |head| {
         let text = head.trim_ascii_start();
         let has = |key: &[u8]| text.windows(key.len()).any(|part| part == key);
@@ -39,7 +37,6 @@ pub(super) const JSON: CounterFormat = CounterFormat {
 pub(super) const TEXT: CounterFormat = CounterFormat {
     name: "OpenMetrics or Prometheus text with times",
     resolution: Nanos(1_000_000),
-    scope: RecordingScope::Device,
     is: |head| {
         let mut first = lines(head).filter(|line| !line.is_empty()).take(8);
         first.any(|line| {

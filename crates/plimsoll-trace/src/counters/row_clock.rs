@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The clock of one disk's rows, which people set back now and then.
 //!
-//! Summer time ends, a clock is corrected, logs stand in one file in the wrong order: behind such a
+//! Summer time ends, a clock is corrected, logs are joined in the wrong order: behind such a
 //! step rows are placed later by as much, so that an interval stays an interval, with a gap as long
 //! as one at the step.
 
@@ -9,7 +9,7 @@ use super::{CounterRow, CounterSemantics};
 
 /// Steps of one disk that are always believed.
 const STEPS_MIN: u64 = 8;
-/// More than one of so many rows that goes back is no clock that was set: the file is unsorted, or
+/// If more than one row in this number goes back, the clock was not set: the file is unsorted, or
 /// several recordings were written into it at once.
 const ROWS_MIN: u64 = 20;
 

@@ -13,13 +13,11 @@ use super::meaning::{ColumnMeaning, DiskRowValues, number, of_sysstat};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 
 /// Recognised by its first columns.
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sadf -d text",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| head.starts_with(HEADER),
     scan,
 };

@@ -11,14 +11,12 @@ use super::meaning::{DiskRowValues, number, of_sysstat};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{columns, lines};
 
 /// Recognised by the columns of its first line.
 pub(super) const PAIRS: CounterFormat = CounterFormat {
     name: "sadf -p text",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| lines(head).next().is_some_and(is_pair),
     scan: scan_pairs,
 };
@@ -27,7 +25,6 @@ pub(super) const PAIRS: CounterFormat = CounterFormat {
 pub(super) const XML: CounterFormat = CounterFormat {
     name: "sysstat XML (sadf -x)",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| {
         let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
         head.trim_ascii_start().starts_with(b"<?xml") && has(b"<sysstat")
@@ -46,7 +43,7 @@ fn is_pair(line: &[u8]) -> bool {
     })
 }
 
-/// The span that ends at `at` and has so many seconds.
+/// The span of `seconds` seconds that ends at `at`.
 fn span(at: u64, seconds: f64) -> Option<(u64, u64)> {
     let from = at.checked_sub(Nanos::from_secs_f64(seconds).0);
     from.filter(|from| *from < at).map(|from| (from, at))

@@ -13,14 +13,12 @@ use super::printed::TableHeader;
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{lines, words};
 
 /// Recognised by the names of the columns of disks, or of processors, which stand before them in `sar -A`.
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sar -d text",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| {
         let is_of_disks = |line| header_of(line).is_some();
         let is_of_cpus = |line| {

@@ -82,8 +82,8 @@ impl<'g> CounterScan<'g> {
         CounterScan { told, give }
     }
 
-    /// Hands the lines of a file on until it ends, or the rest is given up since so many in a row are
-    /// wrong. `take` says what is wrong with a line.
+    /// Hands the lines of a file on until it ends, or until too many lines in a row are wrong and the rest
+    /// is given up. `take` gives the error of a line.
     pub(super) fn lines<E: AsRef<str>>(
         &mut self,
         input: &mut RecordingInput,

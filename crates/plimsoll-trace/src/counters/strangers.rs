@@ -8,7 +8,7 @@ use crate::series::IntervalVerdict;
 use DiskMetric::{Active, Flushes, Ops, ReadBytes, Reads, WriteBytes, Writes};
 use std::fmt::Write as _;
 
-/// One start of `iostat -xt 1`: the average since the machine was started, then so many reports of
+/// One start of `iostat -xt 1`: the average since the machine was started, then `reports` reports of
 /// 100 reads/s and 5 writes/s.
 fn iostat_run(time: &dyn Fn(u64) -> String, reports: u64) -> String {
     let first = time(0);

@@ -503,7 +503,7 @@ const OF_FILES: [(&str, &str); 2] = [
     ("Parquet with columns by name", "PAR1 PAR1"),
 ];
 
-/// Gives every reader so many broken recordings.
+/// Gives every reader `inputs_each` broken recordings.
 fn mutated(inputs_each: usize) {
     let mut rng = Rng::new(Seed(20_261_122));
     for format in FORMATS {
@@ -520,7 +520,7 @@ fn mutated(inputs_each: usize) {
     }
 }
 
-/// Reads every disk and holds what comes out against what can be in so many bytes.
+/// Reads every disk and checks that no more figures come out than this number of bytes can hold.
 fn read_all(name: &str, bytes: Vec<u8>) {
     let length = bytes.len();
     let file = match CounterFile::from_bytes("f", bytes) {

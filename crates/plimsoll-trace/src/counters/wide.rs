@@ -11,8 +11,8 @@
 //!   `#Date Time [DSK:sda]Name [DSK:sda]Reads …` names the columns, which blanks part.
 //! * dstat and dool (`--output FILE`, with `-d -r -D sda`). Source: the output of dstat 0.8 and dool 1.3. A
 //!   line of groups (`dsk/sda`, `io/sda`) stands above the names; the first row is since the machine was
-//!   started. Times have no year, which the line of the command has. dool counts bits, unless `--bytes`
-//!   stands in that line.
+//!   started. Times have no year, which the line of the command has. dool counts bits, unless that line has
+//!   `--bytes` or `--dstat`.
 //!
 //! Rates are those since the sample before.
 
@@ -26,7 +26,6 @@ use super::meaning::{
 use super::{CounterFormat, CounterScan, clock};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{bare, cells, first_line, lines, whole, words};
 use plimsoll_core::profile::DeviceKind;
 
@@ -34,7 +33,6 @@ use plimsoll_core::profile::DeviceKind;
 pub(super) const PDH: CounterFormat = CounterFormat {
     name: "perfmon or esxtop CSV (PDH 4.0)",
     resolution: Nanos(1_000_000),
-    scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(is_pdh),
     scan: |input, scan| scan_wide(pdh, input, scan),
 };
@@ -43,7 +41,6 @@ pub(super) const PDH: CounterFormat = CounterFormat {
 pub(super) const COLLECTL: CounterFormat = CounterFormat {
     name: "collectl plot text (-P)",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| lines(head).any(is_collectl),
     scan: |input, scan| scan_wide(collectl, input, scan),
 };
@@ -52,7 +49,6 @@ pub(super) const COLLECTL: CounterFormat = CounterFormat {
 pub(super) const DSTAT: CounterFormat = CounterFormat {
     name: "dstat or dool CSV",
     resolution: Nanos::SECOND,
-    scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(|line| bare(line).ends_with(b" CSV output")),
     scan: |input, scan| scan_wide(dstat, input, scan),
 };

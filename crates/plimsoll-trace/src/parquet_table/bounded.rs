@@ -146,7 +146,7 @@ pub(super) struct BoundedPages {
 }
 
 impl BoundedPages {
-    /// Those of a column of a group of so many rows.
+    /// The pages of a column of a row group with `rows` rows.
     pub(super) fn of(
         file: &Arc<BoundedFile>,
         column: &ColumnChunkMetaData,

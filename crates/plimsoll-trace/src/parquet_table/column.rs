@@ -121,7 +121,7 @@ impl<T: DataType> ParquetValueBuffer<T> {
         }
     }
 
-    /// The values of the next so many rows, each taken by `tell`.
+    /// The values of the next `rows` rows, each converted by `tell`.
     fn read(
         &mut self,
         (rows, number, has_gaps): (usize, usize, bool),

@@ -38,8 +38,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::TraceError;
 use crate::recording::{
-    CounterReadState, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
-    TraceOrder,
+    CounterReadState, RecordingCapabilities, RecordingDetail, RecordingInfo, TraceOrder,
 };
 use crate::window::{RecordingTimes, RecordingWindow};
 use files::{PcpArchiveFiles, PcpFile};
@@ -184,7 +183,6 @@ impl PcpArchive {
     }
 
     /// The label of the archive, the first one if there are several.
-    #[must_use]
     pub fn label(&self) -> &PcpLabel {
         &self.label
     }
@@ -243,7 +241,6 @@ fn carries(version: PcpVersion) -> RecordingCapabilities {
         service: RecordingDetail::Mean,
         queue: RecordingDetail::Mean,
         order: TraceOrder::Started,
-        scope: RecordingScope::Device,
     }
 }
 

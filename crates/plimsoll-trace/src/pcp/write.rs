@@ -215,7 +215,6 @@ impl PcpWriter {
     }
 
     /// The files that it has made so far.
-    #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let volumes = (0..=self.number).map(|number| number.to_string());
         let suffixes = ["meta".to_owned(), "index".to_owned()];

@@ -9,7 +9,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TraceFormat, UNTIMED, first_row_is};
-use crate::recording::{RecordingCapabilities, RecordingScope};
+use crate::recording::RecordingCapabilities;
 use crate::text::{direction, fields, whole, whole_u32};
 
 /// Recognised by five columns, the second being a direction.
@@ -25,7 +25,6 @@ const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
     carries: RecordingCapabilities {
         resolution: Nanos(MICROS),
-        scope: RecordingScope::Array,
         ..UNTIMED
     },
     zero_unix_ns: Some(0),

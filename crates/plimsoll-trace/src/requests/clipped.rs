@@ -77,7 +77,6 @@ impl TraceRange {
     }
 
     /// How long it is, of a recording of this length.
-    #[must_use]
     pub fn length(&self, whole: Nanos) -> Nanos {
         self.to.min(whole).since(self.from)
     }

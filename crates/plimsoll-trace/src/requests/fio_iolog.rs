@@ -13,7 +13,7 @@ use super::rows::{RowFormat, TraceRow, TraceRowParser, TraceRowReader};
 use super::{TraceFormat, UNTIMED};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::{RecordingCapabilities, RecordingDetail, RecordingScope, TraceSource};
+use crate::recording::{RecordingCapabilities, RecordingDetail, TraceSource};
 use crate::text::{first_line, lines, whole, whole_u32, words};
 
 /// Recognised by its first line.
@@ -52,7 +52,6 @@ fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
                 RecordingDetail::Absent
             },
             resolution: Nanos(MICROS),
-            scope: RecordingScope::File,
             ..UNTIMED
         },
         zero_unix_ns: None,

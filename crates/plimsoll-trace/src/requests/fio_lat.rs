@@ -12,7 +12,7 @@ use plimsoll_core::units::Nanos;
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TIMED, TraceFormat, first_row_is};
 use crate::error::TraceError;
-use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
+use crate::recording::{RecordingCapabilities, TraceOrder};
 use crate::text::{fields, whole, whole_u32};
 
 /// Recognised by six or seven columns of numbers, the third being 0, 1 or 2.
@@ -54,7 +54,6 @@ const ROWS: RowFormat = RowFormat {
     carries: RecordingCapabilities {
         resolution: Nanos(MILLIS),
         order: TraceOrder::Ended,
-        scope: RecordingScope::File,
         ..TIMED
     },
     zero_unix_ns: None,

@@ -39,9 +39,7 @@ use plimsoll_core::units::Nanos;
 
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::{
-    RecordingCapabilities, RecordingDetail, RecordingScope, TraceOrder, TraceSource,
-};
+use crate::recording::{RecordingCapabilities, RecordingDetail, TraceOrder, TraceSource};
 use crate::text;
 pub use capture::{FtraceParser, recorded_events};
 pub use clipped::{TraceRange, TraceRangeReader};
@@ -59,7 +57,6 @@ const TIMED: RecordingCapabilities = RecordingCapabilities {
     service: RecordingDetail::Each,
     queue: RecordingDetail::Each,
     order: TraceOrder::Started,
-    scope: RecordingScope::Device,
 };
 
 /// As [`TIMED`], without the ends.

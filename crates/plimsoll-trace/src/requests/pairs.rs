@@ -32,8 +32,8 @@ const PIECES_MAX: usize = 2 * OPEN_MAX;
 /// length at one place are rare, a thousand are an attack.
 const LOOKED_AT_MAX: usize = 8;
 
-/// A request lasts far longer than others from so many times their mean on, if it is also longer than
-/// any device takes that works.
+/// A request lasts far longer than others if it takes more than this many times their mean, and longer
+/// than any device takes that works.
 const LONG_TIMES: u64 = 32;
 const LONG_MIN_NS: u64 = 20_000_000;
 /// Weight of the mean over the next time.

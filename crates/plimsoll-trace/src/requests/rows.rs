@@ -48,7 +48,7 @@ pub(super) struct RowFormat {
     pub(super) zero_unix_ns: Option<i128>,
 }
 
-/// Where the times of a recording begin whose requests stand in no order.
+/// Where the times of a recording begin whose requests are in no order.
 #[derive(Debug, Default)]
 pub(super) struct TraceOrigin {
     /// The earliest start of the first requests, on the source's clock.

@@ -9,7 +9,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TraceFormat, UNTIMED, first_row_is};
-use crate::recording::{RecordingCapabilities, RecordingScope};
+use crate::recording::RecordingCapabilities;
 use crate::text::{bare, direction, nanos, sectors, whole, whole_u32};
 
 /// Recognised by the direction in its fourth column and a time in its fifth.
@@ -23,7 +23,6 @@ const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
     carries: RecordingCapabilities {
         resolution: Nanos(1_000),
-        scope: RecordingScope::Host,
         ..UNTIMED
     },
     zero_unix_ns: None,

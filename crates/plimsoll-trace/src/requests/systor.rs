@@ -10,7 +10,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TIMED, TraceFormat, first_row_is};
-use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
+use crate::recording::{RecordingCapabilities, TraceOrder};
 use crate::text::{direction, fields, nanos, whole, whole_u32};
 
 /// Recognised by its header, or by six columns of the right kinds.
@@ -25,7 +25,6 @@ const ROWS: RowFormat = RowFormat {
     carries: RecordingCapabilities {
         resolution: Nanos(1_000),
         order: TraceOrder::Ended,
-        scope: RecordingScope::Array,
         ..TIMED
     },
     zero_unix_ns: Some(0),

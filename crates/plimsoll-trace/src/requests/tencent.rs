@@ -10,7 +10,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TraceFormat, UNTIMED, first_row_is};
-use crate::recording::{RecordingCapabilities, RecordingScope};
+use crate::recording::RecordingCapabilities;
 use crate::text::{fields, is_heading, lines, sectors, sectors_u32, whole};
 
 /// Recognised by five columns of numbers, the fourth being 0 or 1, and by a heading, if it has one,
@@ -32,7 +32,6 @@ const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
     carries: RecordingCapabilities {
         resolution: Nanos(SECOND),
-        scope: RecordingScope::Array,
         ..UNTIMED
     },
     zero_unix_ns: Some(0),

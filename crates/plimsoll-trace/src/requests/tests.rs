@@ -43,7 +43,7 @@ fn every_format_has_a_fixture_and_nothing_is_of_no_format() {
     }
 }
 
-/// Reads to the end and holds what comes out against what can be in so many bytes.
+/// Reads to the end and checks that no more requests come out than this number of bytes can hold.
 fn read_all(format: &TraceFormat, bytes: &[u8]) {
     let input = RecordingInput::new("f".into(), Box::new(Cursor::new(bytes.to_vec()))).unwrap();
     let Ok(mut reader) = (format.open)(input) else {
@@ -106,7 +106,7 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// Gives every reader so many broken recordings.
+/// Gives every reader `inputs_each` broken recordings.
 fn mutated(inputs_each: usize) {
     let mut rng = Rng::new(Seed(20_261_121));
     let fixtures = fixtures::all();

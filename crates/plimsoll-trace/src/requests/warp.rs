@@ -12,7 +12,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowParser, TraceRowReader};
 use super::{TIMED, TraceFormat};
-use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
+use crate::recording::{RecordingCapabilities, TraceOrder};
 use crate::text::{bare, first_line, whole, whole_u32};
 
 /// Recognised by its first line.
@@ -27,7 +27,6 @@ const ROWS: RowFormat = RowFormat {
     carries: RecordingCapabilities {
         offsets: false,
         order: TraceOrder::Ended,
-        scope: RecordingScope::File,
         ..TIMED
     },
     zero_unix_ns: Some(0),

@@ -37,8 +37,8 @@ fn number(word: &str) -> f64 {
     word.parse().unwrap()
 }
 
-/// A file, its device, what parts its columns, what stands in them, and how many rows at the front are since
-/// the machine was started.
+/// A file, its device, the separator of its columns, the figures of a line, and the number of rows at the
+/// front that are since the machine was started.
 const FILES: [(&str, &str, &str, ByHand, usize); 8] = [
     (
         "atop.txt",
@@ -60,7 +60,7 @@ const FILES: [(&str, &str, &str, ByHand, usize); 8] = [
         "loop0",
         ",",
         |w| {
-            // One figure on a line: operations stand in DISKXFER, KiB written are not looked at here.
+            // One figure on a line: operations are in DISKXFER, KiB written are not checked here.
             (w[0] == "DISKXFER" && w[1].starts_with('T')).then(|| [number(w[2]), f64::NAN])
         },
         0,

@@ -112,8 +112,8 @@ pub(super) struct CompareArgs {
     ///
     /// `different`: exit code 10 if a system differs from the base, or cannot carry the load.
     /// `worse`: exit code 10 only if a system is worse than the base, or cannot carry the load.
-    /// `inconclusive`: exit code 11. All three exit with 11 if other programs used so much of the
-    /// machine that nothing was decided.
+    /// `inconclusive`: exit code 11. All three exit with 11 if the load of other programs on the machine
+    /// prevented a decision.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"], help_heading = "Blocks and verdicts")]
     fail_on: Option<String>,
 }

@@ -146,7 +146,7 @@ fn check_address(address: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A directory that stands in option lists, addresses and lines for a shell.
+/// Checks a directory, which becomes part of option lists, addresses and shell commands unquoted.
 fn checked_dir(dir: &str) -> Result<String, String> {
     let dir = dir.trim_end_matches('/');
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);

@@ -103,8 +103,8 @@ pub(super) struct LoadLineArgs {
     margin: Option<f64>,
     /// Exit with an error code if this verdict occurs.
     ///
-    /// `inconclusive`: exit code 11 if a load line is unknown, or if other programs used so much of
-    /// the machine that they determined the result.
+    /// `inconclusive`: exit code 11 if a load line is unknown, or if the load of other programs on the
+    /// machine determined the result.
     #[arg(long, value_name = "VERDICT", value_parser = ["inconclusive"], help_heading = "Search and verdicts")]
     fail_on: Option<String>,
 }

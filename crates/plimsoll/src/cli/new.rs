@@ -59,52 +59,53 @@ enum NewFileKind {
 /// Where the schemas for editors are, beside the file.
 const SCHEMAS: &str = ".plimsoll";
 
+/// The facts about a kind of file.
+struct NewFileFacts {
+    name: &'static str,
+    /// The file that is written where none is given.
+    file: &'static str,
+    text: &'static str,
+    schema: &'static str,
+}
+
+/// One row per kind, in the order of [`NewFileKind`].
+static FACTS: [NewFileFacts; 5] = [
+    NewFileFacts {
+        name: "campaign",
+        file: "campaign.toml",
+        text: include_str!("new/campaign.toml"),
+        schema: include_str!("../../../../schemas/campaign.schema.json"),
+    },
+    NewFileFacts {
+        name: "workload",
+        file: "workload.toml",
+        text: include_str!("new/workload.toml"),
+        schema: include_str!("../../../../schemas/workload.schema.json"),
+    },
+    NewFileFacts {
+        name: "inventory",
+        // As `plimsoll vm up` and the manual call it.
+        file: "lab.toml",
+        text: include_str!("new/inventory.toml"),
+        schema: include_str!("../../../../schemas/inventory.schema.json"),
+    },
+    NewFileFacts {
+        name: "stack",
+        file: "stack.toml",
+        text: include_str!("new/stack.toml"),
+        schema: include_str!("../../../../schemas/stack.schema.json"),
+    },
+    NewFileFacts {
+        name: "mapping",
+        file: "mapping.toml",
+        text: include_str!("new/mapping.toml"),
+        schema: include_str!("../../../../schemas/mapping.schema.json"),
+    },
+];
+
 impl NewFileKind {
-    fn name(self) -> &'static str {
-        match self {
-            NewFileKind::Campaign => "campaign",
-            NewFileKind::Workload => "workload",
-            NewFileKind::Inventory => "inventory",
-            NewFileKind::Stack => "stack",
-            NewFileKind::Mapping => "mapping",
-        }
-    }
-
-    fn default_file(self) -> &'static str {
-        match self {
-            NewFileKind::Campaign => "campaign.toml",
-            NewFileKind::Workload => "workload.toml",
-            // As `plimsoll vm up` and the manual call it.
-            NewFileKind::Inventory => "lab.toml",
-            NewFileKind::Stack => "stack.toml",
-            NewFileKind::Mapping => "mapping.toml",
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            NewFileKind::Campaign => include_str!("new/campaign.toml"),
-            NewFileKind::Workload => include_str!("new/workload.toml"),
-            NewFileKind::Inventory => include_str!("new/inventory.toml"),
-            NewFileKind::Stack => include_str!("new/stack.toml"),
-            NewFileKind::Mapping => include_str!("new/mapping.toml"),
-        }
-    }
-
-    fn schema(self) -> &'static str {
-        match self {
-            NewFileKind::Campaign => {
-                include_str!("../../../../schemas/campaign.schema.json")
-            }
-            NewFileKind::Workload => {
-                include_str!("../../../../schemas/workload.schema.json")
-            }
-            NewFileKind::Inventory => {
-                include_str!("../../../../schemas/inventory.schema.json")
-            }
-            NewFileKind::Stack => include_str!("../../../../schemas/stack.schema.json"),
-            NewFileKind::Mapping => include_str!("../../../../schemas/mapping.schema.json"),
-        }
+    fn facts(self) -> &'static NewFileFacts {
+        &FACTS[self as usize]
     }
 
     /// A command that tries the file and changes nothing.
@@ -136,6 +137,7 @@ struct NewFile {
 
 pub(super) fn main(args: &NewArgs) -> CliResult {
     let kind = args.kind;
+    let facts = kind.facts();
     let NewFile { path: file, text } = match (kind, &args.file) {
         (NewFileKind::Mapping, Some(table)) => mapping(table)?,
         (NewFileKind::Mapping, None) => {
@@ -143,10 +145,8 @@ pub(super) fn main(args: &NewArgs) -> CliResult {
             return Err(CliError::invalid(text).hint("give it: plimsoll new mapping disks.csv"));
         }
         (_, file) => {
-            let path = file
-                .clone()
-                .unwrap_or_else(|| PathBuf::from(kind.default_file()));
-            let text = kind.text().replace(kind.default_file(), &name_of(&path));
+            let path = file.clone().unwrap_or_else(|| facts.file.into());
+            let text = facts.text.replace(facts.file, &name_of(&path));
             NewFile { path, text }
         }
     };
@@ -155,12 +155,12 @@ pub(super) fn main(args: &NewArgs) -> CliResult {
         let text = format!("write {}: it exists", file.display());
         return Err(CliError::usage(text).hint(match kind {
             NewFileKind::Mapping => "move it away, or work in another folder".into(),
-            _ => format!("choose another name: plimsoll new {} FILE", kind.name()),
+            _ => format!("choose another name: plimsoll new {} FILE", facts.name),
         }));
     }
     let folder = file.parent().unwrap_or(Path::new("")).join(SCHEMAS);
-    let schema = folder.join(format!("{}.schema.json", kind.name()));
-    write_schema(&folder, &schema, kind.schema())?;
+    let schema = folder.join(format!("{}.schema.json", facts.name));
+    write_schema(&folder, &schema, facts.schema)?;
     plimsoll_archive::write_result(&file, text).map_err(not_written(&file))?;
     let try_it = kind.try_it(&file);
     if args.json {
@@ -181,8 +181,8 @@ fn mapping(table: &Path) -> Result<NewFile, CliError> {
     let path = PathBuf::from(format!("{}.mapping.toml", stem.unwrap_or("table")));
     let usage = plimsoll_console::failure::failed(CliExitCode::Usage);
     let begun = plimsoll_trace::counters::begun_mapping(table, &table.display().to_string());
-    let about = NewFileKind::Mapping.text();
-    let text = about.replace(NewFileKind::Mapping.default_file(), &name_of(&path));
+    let facts = NewFileKind::Mapping.facts();
+    let text = facts.text.replace(facts.file, &name_of(&path));
     let keys = text.find("\nrecording = ").unwrap_or(text.len());
     Ok(NewFile {
         path,

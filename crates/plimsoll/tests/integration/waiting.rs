@@ -29,11 +29,11 @@ const PLAYED: Nanos = Nanos(8 * Nanos::SECOND.0);
 /// Who sends requests.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// So many lanes that think for 4 ms on average after each.
+    /// This number of lanes, each of which thinks for 4 ms on average after a request.
     Lanes(u32),
-    /// So many a second, independent of everything.
+    /// Requests at this rate per second, independent of everything.
     Independent(f64),
-    /// So many chains a second, each of five requests with 500 µs between an end and the next start.
+    /// Chains at this rate per second, each of five requests with 500 µs between an end and the next start.
     Chains(f64),
 }
 

@@ -326,7 +326,7 @@ impl SimulatedSystem {
         }
     }
 
-    /// Mean drift of ln capacity while trials ran: the edge of that time lies by so much higher.
+    /// Mean drift of ln capacity while trials ran: the edge of that time is higher by this amount.
     pub(crate) fn mean_drift(&self) -> f64 {
         if self.played_s > 0.0 {
             self.drift_sum / self.played_s

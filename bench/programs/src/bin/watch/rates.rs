@@ -39,7 +39,7 @@ pub(crate) struct WatchRates {
     pub(crate) more: f64,
 }
 
-/// Draws so many histories and looks at them.
+/// Draws `count` histories without a step and `count` with one, and counts the alarms of the method.
 pub(crate) fn rates(
     law: &HistoryLaw,
     step: f64,

@@ -69,7 +69,6 @@ plimsoll_core::named::named_variants! {
 
 impl ProgramOutputFormat {
     /// The program it comes from.
-    #[must_use]
     pub fn program(self) -> &'static str {
         match self {
             ProgramOutputFormat::Bonnie => "bonnie++",
@@ -80,7 +79,6 @@ impl ProgramOutputFormat {
     }
 
     /// The format that a command's output has; `None` where none of these programs wrote it.
-    #[must_use]
     pub fn of(output: CommandOutputFormat) -> Option<ProgramOutputFormat> {
         match output {
             CommandOutputFormat::Time | CommandOutputFormat::Boots | CommandOutputFormat::Size => {
@@ -94,7 +92,6 @@ impl ProgramOutputFormat {
     }
 
     /// The format that a text looks like.
-    #[must_use]
     pub fn guess(text: &str) -> Option<ProgramOutputFormat> {
         let any = |test: fn(&str) -> bool| text.lines().any(test);
         if fio::is_result(text) {
@@ -134,7 +131,6 @@ pub struct ProgramOutputResult {
 
 impl ProgramOutputResult {
     /// Time of all results together: phases follow each other unless the program says otherwise.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         let walls = self.phases.iter().map(|phase| phase.wall);
         self.together

@@ -60,7 +60,7 @@ impl PackedRecencyList {
         usize::from(self.slots[self.begin + rank]) % RECENT
     }
 
-    /// The place of so many later ones.
+    /// The place at this rank: `rank` places are later.
     pub(super) fn place(&self, rank: usize) -> u64 {
         self.places[self.slot(rank)]
     }

@@ -77,7 +77,7 @@ pub struct PackedRequests {
     /// Requests that start when an earlier one has ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     linked: u64,
-    /// The last so many bytes identify them.
+    /// Length of the end of the bytes that encodes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     links_bytes: u64,
     /// FNV-1a of the bytes, in 16 hexadecimal digits.
@@ -104,49 +104,41 @@ impl PartialEq for PackedRequests {
 
 impl PackedRequests {
     /// How many requests there are.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
     /// How long they take, from the start of the recording to its end.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         Nanos(self.length_ns)
     }
 
     /// How the times between them are kept.
-    #[must_use]
     pub fn gaps(&self) -> PackedGapPrecision {
         self.gaps
     }
 
     /// Bytes of the longest request.
-    #[must_use]
     pub fn largest_bytes(&self) -> u32 {
         self.largest_bytes
     }
 
     /// Where the last byte that was touched ends, as recorded.
-    #[must_use]
     pub fn span_bytes(&self) -> u64 {
         self.span_bytes
     }
 
     /// Bytes of all zones that were touched: the room they need when they are moved together.
-    #[must_use]
     pub fn footprint_bytes(&self) -> u64 {
         self.zones.saturating_mul(ZONE_BYTES)
     }
 
     /// Bytes that they are packed into.
-    #[must_use]
     pub fn packed_bytes(&self) -> u64 {
         self.packed_bytes
     }
 
     /// The bytes, when they are attached.
-    #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.bytes.as_deref()
     }
@@ -167,13 +159,11 @@ impl PackedRequests {
     }
 
     /// How many of the requests start when an earlier one has ended.
-    #[must_use]
     pub fn linked(&self) -> u64 {
         self.linked
     }
 
     /// Whether nearly all requests wait for an earlier one, so that the storage sets the pace.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.linked > 0 && self.linked as f64 >= CLOSED_SHARE * self.requests as f64
     }
@@ -202,7 +192,6 @@ impl PackedRequests {
     }
 
     /// Request that starts when each request has ended, in the order of [`PackedRequests::unpack`].
-    #[must_use]
     pub fn links(&self) -> PackedDependencyReader {
         let bytes = self.bytes.clone().unwrap_or_default();
         let at = bytes.len() - to_usize(self.links_bytes).min(bytes.len());
@@ -213,7 +202,6 @@ impl PackedRequests {
     }
 
     /// The requests in their order; none as long as the bytes are not attached.
-    #[must_use]
     pub fn unpack(&self) -> PackedRequestsReader {
         let bytes = self.bytes.clone();
         PackedRequestsReader {
@@ -227,7 +215,6 @@ impl PackedRequests {
     }
 
     /// The zones that were touched, by number, in order.
-    #[must_use]
     pub fn zones(&self) -> Vec<u64> {
         let mut zones = PackedZoneSet::default();
         self.unpack().for_each(|request| zones.touch(&request));
@@ -307,7 +294,6 @@ pub struct PackedRequestsWriter {
 
 impl PackedRequestsWriter {
     /// A packer of requests that come in the order of their starts.
-    #[must_use]
     pub fn new(gaps: PackedGapPrecision) -> PackedRequestsWriter {
         PackedRequestsWriter {
             gaps,

@@ -23,7 +23,7 @@ const OTHER: u8 = 255;
 const LEARNED: u32 = 5;
 /// Sizes of blocks in which places may be encoded, largest first.
 const GRAINS: [u32; 3] = [12, 9, 0];
-/// A distance is encoded instead of a place when it is so many bits shorter.
+/// A distance is encoded instead of a place when it is shorter by more bits than this.
 const NEAR_BITS: u32 = 6;
 
 /// How a place is encoded.
@@ -367,7 +367,7 @@ struct Steps {
     gaps: Vec<Nanos>,
     /// Where each step ends, ns.
     ends: Vec<u64>,
-    /// The first step that may hold a gap of so many bits.
+    /// By number of bits: the first step that may hold a gap of this length.
     first: [usize; LENGTHS],
 }
 

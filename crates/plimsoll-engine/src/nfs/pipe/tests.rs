@@ -33,15 +33,15 @@ const SHORT: NfsTimeouts = NfsTimeouts {
 /// The faults of the simulated server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Script {
-    /// Closes the connection after so many calls, the last one carried out but not answered.
+    /// Closes the connection after this number of calls; the last one is carried out but not answered.
     closes_after: Option<u32>,
     /// Forgets what is not durable when it closes, as one that was killed does.
     forgets: bool,
-    /// Sends answers in fragments and pieces of so many bytes.
+    /// Sends answers in fragments of this number of bytes, and in pieces of 3 bytes more.
     torn: Option<usize>,
     /// Answers with another number than was asked with.
     wrong_number: bool,
-    /// Moves at most so many bytes in a call.
+    /// Moves at most this number of bytes in a call.
     short: Option<usize>,
     /// Is busy for every fifth call.
     busy: bool,

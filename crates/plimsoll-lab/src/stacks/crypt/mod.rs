@@ -142,7 +142,7 @@ fn mount(
     let first = ["-fg", "-nonempty", "-nosyslog"].map(String::from);
     let words = first.into_iter().chain(own.iter().cloned());
     let mut cmd = PlanCommand::new(PROGRAM, words.chain([below.into(), at.into()]));
-    // It is written in Go, whose scheduler runs so many threads at the same time.
+    // gocryptfs is written in Go, whose scheduler takes the limit on its threads from this variable.
     match settings.text("threads") {
         "0" => {}
         count => cmd = cmd.env("GOMAXPROCS", count),

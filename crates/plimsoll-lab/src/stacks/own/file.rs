@@ -79,7 +79,6 @@ impl OwnStackSpec {
     }
 
     /// The programs its commands name, each once.
-    #[must_use]
     pub fn programs(&self) -> Vec<String> {
         self.programs_of(|_| true)
     }

@@ -74,7 +74,6 @@ pub struct VmApplianceSpec {
 
 impl VmApplianceSpec {
     /// The files that come of it.
-    #[must_use]
     pub fn files(&self) -> [PathBuf; 2] {
         [self.dir.join(qcow2()), self.dir.join(ova())]
     }
@@ -189,7 +188,6 @@ impl VmApplianceLayout {
 }
 
 /// Requirements on this machine.
-#[must_use]
 pub fn needs() -> StackRequirements {
     StackRequirements {
         programs: PROGRAMS.to_vec(),

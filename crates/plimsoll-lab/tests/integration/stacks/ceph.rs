@@ -124,7 +124,7 @@ fn steps(state: &StateDir) -> usize {
     record.map_or(0, |record| record.entries.len())
 }
 
-/// Kills the one who raises as soon as the journal has so many steps, and razes.
+/// Kills the process that raises the stack once its journal has `wanted` steps, then razes the stack.
 fn kill_at(place: &Path, wanted: usize) {
     let state = StateDir::new(place);
     let mut victim = Command::new(std::env::current_exe().unwrap())

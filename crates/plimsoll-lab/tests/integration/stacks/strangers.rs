@@ -120,7 +120,7 @@ const NOBODY: [&str; 5] = [
     "--",
 ];
 
-/// Whether a program that `nobody` starts ends well.
+/// Whether a program succeeds when the user `nobody` starts it.
 fn nobody_may(words: &[&str]) -> bool {
     let ran = Command::new("env").args(NOBODY).args(words).output();
     let ran = ran.unwrap();

@@ -110,7 +110,6 @@ impl AgentHost {
     }
 
     /// Waits until one of these has something to say, or cannot any more; gives which ones.
-    #[must_use]
     pub fn await_any(agents: &[&AgentHost], limit: Duration) -> Vec<bool> {
         let links: Vec<_> = agents.iter().map(|agent| agent.link()).collect();
         let mut ready = vec![true; links.len()];
@@ -134,7 +133,6 @@ impl AgentHost {
     }
 
     /// The copy that had to be made, if any.
-    #[must_use]
     pub fn uploaded(&self) -> Option<AgentUpload> {
         self.uploaded
     }
@@ -172,7 +170,6 @@ impl AgentHost {
     }
 
     /// Why the connection is lost, if it is.
-    #[must_use]
     pub fn lost(&self) -> Option<String> {
         self.link().lost.clone()
     }

@@ -314,7 +314,7 @@ impl AgentConnection {
     }
 }
 
-/// Directories stand in lines for a shell, so only those that need no quoting are used.
+/// Accepts only directories that need no quoting, because they become part of shell command lines.
 fn check_dir(dir: &str) -> Result<(), HostError> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     let climbs = dir.split('/').any(|part| part == "..");
@@ -345,7 +345,7 @@ fn look_line(dir: &str, build: &str) -> String {
     )
 }
 
-/// The second line: take so many bytes as the program, whole or not at all, whatever the power does.
+/// The second line: take `bytes` bytes as the program, whole or not at all, even if the power fails.
 fn take_line(bytes: usize) -> String {
     format!(
         r#"T="$F.$$"; N=; {{ [ -d "$D" ] || {{ mkdir "$D" && N=new; }}; }} && {{ [ -d "$A" ] || {{ mkdir "$A" && echo {COPY_MARK} >"$A/{MARK_FILE}" && {{ [ -z "$N" ] || : >"$A/{MADE_FILE}"; }}; }}; }} && [ -O "$A" ] && [ ! -L "$A" ] && alone "$A" yes && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && {{ sync "$T" || sync; }} && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#

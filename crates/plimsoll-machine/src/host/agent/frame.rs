@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames: messages in a stream of bytes.
 //!
-//! Four letters, the length in four bytes, and so many bytes. The letters reveal a stream that is not
+//! Four letters, the length in four bytes, and the message. The letters reveal a stream that is not
 //! ours (a greeting that a login script prints) before a length is made of it. Memory grows with
 //! the bytes that came, never with a length that a peer claims: a message that is read takes at most
 //! sixteen times its bytes.
@@ -60,7 +60,6 @@ impl Default for AgentFrameParser {
 
 impl AgentFrameParser {
     /// One that takes no message longer than this.
-    #[must_use]
     pub fn at_most(longest: usize) -> Self {
         AgentFrameParser {
             bytes: Vec::new(),
@@ -79,13 +78,11 @@ impl AgentFrameParser {
     }
 
     /// Bytes that are waiting for the rest of their frame or line.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.bytes.len()
     }
 
     /// Whether a message is whole, or can be seen to be wrong.
-    #[must_use]
     pub fn has_message(&self) -> bool {
         let begin = self.bytes.len().min(BEGIN.len());
         let Some(&[a, b, c, d]) = self.bytes.get(BEGIN.len()..HEAD) else {

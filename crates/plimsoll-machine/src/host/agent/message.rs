@@ -104,7 +104,7 @@ pub enum AgentRequest {
     },
     /// The gains of another user, against the promise of this self-test.
     Strange(Box<StackSelfTest>),
-    /// So many free ports in a row.
+    /// Find free ports in a row.
     FreePorts {
         /// From here on.
         from: u16,

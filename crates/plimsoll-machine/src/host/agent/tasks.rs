@@ -13,7 +13,7 @@ use super::connect::AgentConnection;
 use super::message::{AgentRequest, AgentResponse};
 use crate::host::error::HostError;
 
-/// Round trips that are tried for the offset of a clock: among so many, one is not disturbed.
+/// Round trips for the offset of a clock: among this number, at least one is undisturbed.
 const ROUND_TRIPS: usize = 20;
 
 impl AgentHost {

@@ -26,7 +26,7 @@ fn connect(at: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// So many bytes of an answer, as its header says.
+/// The body of a response, of the length that its header gives.
 fn body(stream: &mut TcpStream, bytes: u32) -> io::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if bytes > ANSWER_MAX {

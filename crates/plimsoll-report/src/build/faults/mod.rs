@@ -196,7 +196,7 @@ fn hardest<'a>(systems: &[Vec<SystemFaults<'a>>]) -> Option<&'a str> {
     has_several.then_some(name)
 }
 
-/// An outage that is so many times as long as its fault is the fault's.
+/// An outage whose ratio to its fault is in this range is reported as long as the fault itself.
 const AS_LONG: std::ops::RangeInclusive<f64> = 0.95..=1.1;
 
 fn hardest_or_only<'s, 'a>(
@@ -306,16 +306,14 @@ fn outage(kind: &SystemFaults<'_>) -> ReportFinding {
         open => format!("; in {open} of them the outage lasted until the end of the observation"),
     };
     let faults = kind.faults.len();
-    ReportFinding {
-        mark: kind.name.into(),
-        tone: good(open == 0),
-        text: format!("{}{unended}", lengths.join(", ")),
-        detail: format!(
-            "medians of {}; the longest is longer than {} of all such outages (95 % confidence)",
-            count(faults, "fault"),
-            percent_whole(covered_by_longest(faults, CONFIDENCE))
-        ),
-    }
+    let detail = format!(
+        "medians of {}; the longest is longer than {} of all such outages (95 % confidence)",
+        count(faults, "fault"),
+        percent_whole(covered_by_longest(faults, CONFIDENCE))
+    );
+    ReportFinding::new(kind.name, format!("{}{unended}", lengths.join(", ")))
+        .tone(good(open == 0))
+        .detail(detail)
 }
 
 fn has_open(fault: &FaultResult) -> bool {
@@ -329,6 +327,11 @@ fn sessions(kind: &SystemFaults<'_>) -> ReportFinding {
         .results()
         .filter(|fault| !fault.healed_under_load)
         .count();
+    let tone = match alive == total && errors == 0 {
+        true => ReportSeverity::Good,
+        false => ReportSeverity::Bad,
+    };
+    let text = format!("{alive} of {total} survived, {errors} operations failed");
     let detail = match cut {
         0 => "also during the recovery".into(),
         cut => format!(
@@ -336,15 +339,9 @@ fn sessions(kind: &SystemFaults<'_>) -> ReportFinding {
             count(kind.faults.len(), "fault")
         ),
     };
-    ReportFinding {
-        mark: format!("{}: sessions", kind.name),
-        tone: match alive == total && errors == 0 {
-            true => ReportSeverity::Good,
-            false => ReportSeverity::Bad,
-        },
-        text: format!("{alive} of {total} survived, {errors} operations failed"),
-        detail,
-    }
+    ReportFinding::new(format!("{}: sessions", kind.name), text)
+        .tone(tone)
+        .detail(detail)
 }
 
 /// Finding on server processes that crashed unexpectedly.

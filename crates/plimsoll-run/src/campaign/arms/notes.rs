@@ -23,7 +23,6 @@ impl ArmSet {
     }
 
     /// Description of every system, one line each.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |arm: &Arm<RaisedTarget>| {
             let target = &arm.target;
@@ -49,7 +48,6 @@ impl ArmSet {
     }
 
     /// Notes on the arms that a reader should know before any number.
-    #[must_use]
     pub fn notes(&self, asked: &[WorkloadRequest]) -> Vec<RunWarning> {
         let direct = asked.iter().any(|one| one.workload.is_direct());
         let mut notes: Vec<RunWarning> = self.degraded().collect();

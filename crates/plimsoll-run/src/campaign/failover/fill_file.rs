@@ -97,7 +97,7 @@ impl FillFile {
         )))
     }
 
-    /// Allocates so much more, or as much as goes in; how much that was.
+    /// Allocates `bytes` more bytes, or as many as the file system has; gives the number allocated.
     fn grow(&mut self, bytes: u64) -> io::Result<u64> {
         let (mut left, mut piece) = (bytes, bytes);
         while left > 0 {

@@ -44,7 +44,7 @@ pub(super) struct SessionLoadOptions {
 }
 
 impl SessionLoadOptions {
-    /// Those of an injection, where they get so much out of the system at most.
+    /// The load of an injection; `ceiling` is the highest rate that each session gets out of the system.
     pub(super) fn of(injection: &FaultInjection, ceiling: Option<f64>) -> Self {
         SessionLoadOptions {
             sessions: injection.sessions,

@@ -105,13 +105,11 @@ impl LoadLineSearch {
     }
 
     /// The interval as it is now.
-    #[must_use]
     pub fn sustained(&self) -> LoadLineInterval {
         self.found().0
     }
 
     /// The result so far.
-    #[must_use]
     pub fn result(&self) -> LoadLineResult {
         let edges = self.edges();
         let (sustained, reach) = self.found();

@@ -45,7 +45,7 @@ const OVERLOADED: f64 = -1.0;
 /// A trial that served this share of its load shows how many operations it has.
 const SERVED_MOST: f64 = 0.9;
 
-/// So many trials that leave the edge beyond the range are followed by a stay at its end.
+/// From this number of trials on, an edge that probably is beyond the range gets a hold period at its end.
 const OUTSIDE_TRIALS: usize = 8;
 
 /// Tries to use up credits before going on without.
@@ -104,7 +104,6 @@ impl LoadLineSearch {
     ///
     /// # Panics
     /// Without a limit, or when the multiples are no range of positive numbers.
-    #[must_use]
     pub fn new(options: LoadLineOptions) -> LoadLineSearch {
         assert!(!options.limits.is_empty(), "a line needs a limit");
         let is_range = options.smallest > 0.0 && options.smallest < options.largest;

@@ -24,13 +24,14 @@ const MIDDLE_STAYS: usize = 3;
 /// The edge of short trials is known well enough for a stay at this multiple of the width asked for.
 const SHORT_WIDTH: f64 = 0.9;
 
-/// Short trials are enough after the time of so many stays, or after this share of the budget: what a
-/// stay has not shown is a forecast.
+/// Short trials end after the time of this many hold periods, or after this share of the budget if that is
+/// less: without a hold period, the edge is only a forecast.
 const SHORT_MAX: f64 = 2.0;
 const SHORT_OF_BUDGET: f64 = 0.45;
 
-/// After so many short trials that did not find the edge they are twice as long: where rare operations come
-/// in clumps, more trials of a few seconds say little, and most of them look better than a long one.
+/// Short trials double in length each time this number of them has not located the edge: where rare
+/// operations come in clumps, more trials of a few seconds say little, and most of them look better than a
+/// long one.
 const DOUBLED_AFTER: usize = 16;
 
 /// Trials near the edge, at least.
@@ -58,7 +59,6 @@ const LOW: f64 = 0.5;
 
 impl LoadLineSearch {
     /// The trial to run now, or why there is none.
-    #[must_use]
     pub fn next(&self) -> LoadLineStep {
         if let Some(stop) = self.stop {
             return LoadLineStep::Done(stop);

@@ -124,8 +124,7 @@ fn without_evidence_nothing_is_excluded() {
     }
 }
 
-/// A run with a second workload that is the same with one processor, whose results are so many times
-/// those of the first.
+/// A run with a second workload: the first one on one processor, at `times` times its rates.
 fn with_one_processor(seed: u64, times: f64) -> Vec<ArmExplanations> {
     let mut run = SimulatedRun::new(seed, None).run();
     let mut other = entry("w with 1 client CPU");
@@ -335,7 +334,7 @@ fn others_synced(trial: &mut TrialResult, of_time: f64) {
     disk(trial).flushes = Some(requests(of_time / (1.0 - of_time)));
 }
 
-/// A disk that takes four requests, with so many in flight of twelve.
+/// A disk that takes four requests; of the twelve of the workload, `depth` are in flight on it.
 fn queue(trial: &mut TrialResult, depth: f64) {
     let seconds = trial.length.0 / Nanos::SECOND.0;
     disk(trial).queue_slots = Some(4);
@@ -352,7 +351,7 @@ fn queue(trial: &mut TrialResult, depth: f64) {
     kind.response.record_many(Nanos(round_u64(each)), ops);
 }
 
-/// One in every five seconds, of so many milliseconds.
+/// A pause of `ms` milliseconds in every five seconds.
 fn pauses(trial: &mut TrialResult, ms: u64) {
     let count = trial.length.0 / Nanos::SECOND.0 / 5;
     let longest = Nanos(ms * 1_000_000);

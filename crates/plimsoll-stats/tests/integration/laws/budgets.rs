@@ -34,8 +34,8 @@ impl System for Credits {
     }
 }
 
-/// Writes go to memory until so much is dirty; then all wait until it is down to the low mark. Only while
-/// they wait can all of the disk be used to clean it.
+/// Writes go to memory until `high` bytes are dirty; then all wait until `low` are left. Only while they wait
+/// can all of the disk be used to clean the memory.
 struct WriteBack {
     dirty: f64,
     at: f64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of counters whose columns have names: CSV, JSON and Parquet, as people and monitoring write them.
 //!
-//! One reader takes rows of cells, whatever file they stand in ([`reader`]); what the columns are follows
-//! from their names ([`names`]) or from a mapping file ([`mapped`]). A table is recognised by a column of
+//! One reader takes rows of cells from files of any format ([`reader`]). The names of the columns
+//! ([`names`]) or a mapping file ([`mapped`]) define their meaning. A table is recognised by a column of
 //! times and one of operations or bytes; a name that leaves something open is an error. What clouds print
 //! is read as such a table ([`cloud`]).
 
@@ -30,7 +30,6 @@ use self::reader::{TableCell, TableReader};
 use super::{CounterFormat, CounterScan};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::recording::RecordingScope;
 use crate::text::{cells, first_line, lines};
 
 pub use self::mapped::begun;
@@ -40,7 +39,6 @@ pub(crate) use self::mapped::recording_of;
 pub(super) const CSV: CounterFormat = CounterFormat {
     name: "CSV with columns by name",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: |head| CsvHeading::of(head).is_some_and(|heading| is_table(&heading.names)),
     scan: |input, scan| csv(input, None, scan),
 };
@@ -48,7 +46,6 @@ pub(super) const CSV: CounterFormat = CounterFormat {
 pub(super) const JSON: CounterFormat = CounterFormat {
     name: "JSON with keys by name (lines, lists, CloudWatch)",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: json::is_one,
     scan: |input, scan| json::scan(input, None, scan),
 };
@@ -57,7 +54,6 @@ pub(super) const JSON: CounterFormat = CounterFormat {
 pub(super) const PARQUET: CounterFormat = CounterFormat {
     name: "Parquet with columns by name",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: |head| head.starts_with(b"PAR1"),
     scan: |input, scan| parquet::scan(input, None, scan),
 };
@@ -65,7 +61,6 @@ pub(super) const PARQUET: CounterFormat = CounterFormat {
 pub(super) const MAPPED: CounterFormat = CounterFormat {
     name: "mapping file of plimsoll new mapping",
     resolution: Nanos(1),
-    scope: RecordingScope::Device,
     is: mapped::is_one,
     scan: mapped::scan,
 };

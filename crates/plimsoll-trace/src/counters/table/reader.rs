@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of a table as figures of disks, whatever file they stand in.
+//! Rows of a table as figures of disks, for files of any format.
 //!
 //! Where a row has the figures of a disk at an instant, rows stream. Where each has one metric, or its time
 //! marks the beginning of an interval, all are held, a bounded number, and sorted first.

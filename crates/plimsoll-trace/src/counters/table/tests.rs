@@ -19,7 +19,7 @@ fn told(text: &str) -> String {
     open(text).warnings().join("; ")
 }
 
-/// Printed by aws-cli 1.46.3 of values that were put into moto 5.2.5, which stands in for CloudWatch; the
+/// Printed by aws-cli 1.46.3 of values that were put into moto 5.2.5, a mock of CloudWatch; the
 /// sums are those of the values. The eighth minute is missing.
 const STATISTICS: &str = include_str!("../../../tests/tables/cloudwatch_statistics.json");
 const DATA: &str = include_str!("../../../tests/tables/cloudwatch_data.json");

@@ -17,16 +17,13 @@ use plimsoll_core::units::Nanos;
 
 use super::TIMED;
 use super::gathered::ListedRequest;
-use crate::recording::{RecordingCapabilities, RecordingScope};
+use crate::recording::RecordingCapabilities;
 
 pub(super) use log::FORMAT as LOG;
 pub(super) use text::FORMAT as TEXT;
 
 /// Contents of DXT: operations on files, with everything but the queue below them.
-const CARRIES: RecordingCapabilities = RecordingCapabilities {
-    scope: RecordingScope::File,
-    ..TIMED
-};
+const CARRIES: RecordingCapabilities = RecordingCapabilities { ..TIMED };
 
 /// The parser prints four decimals.
 const TEXT_RESOLUTION: Nanos = Nanos(100_000);

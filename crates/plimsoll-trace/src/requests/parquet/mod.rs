@@ -161,7 +161,6 @@ pub fn column<T: DataType, W: Write + Send>(
 }
 
 /// Times and places beyond 2^63 are not of this world.
-#[must_use]
 pub fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of what is done to systems before the first block, and of trials that end after so many bytes.
+//! Options for the state of systems before the first block, and for trials that end after a number of bytes.
 
 use plimsoll_console::failure::CliError;
 use plimsoll_core::campaign::CampaignSpec;

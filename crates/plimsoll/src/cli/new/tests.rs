@@ -60,7 +60,7 @@ fn has_word(text: &str, word: &str) -> bool {
 #[test]
 fn every_key_of_the_schema_is_written_and_explained() {
     for kind in NewFileKind::value_variants() {
-        let schema: Value = serde_json::from_str(kind.schema()).unwrap();
+        let schema: Value = serde_json::from_str(kind.facts().schema).unwrap();
         let objects = written_out(*kind).iter().map(|name| {
             let found = &schema["definitions"][name];
             assert!(found.is_object(), "{name}");
@@ -78,8 +78,8 @@ fn every_key_of_the_schema_is_written_and_explained() {
                         || line.contains(&format!(", {key} ="))
                         || line.contains(&format!(".{key}]]"))
                 };
-                let is_there = kind.text().lines().any(is_set);
-                assert!(is_there, "{}: {key}", kind.name());
+                let is_there = kind.facts().text.lines().any(is_set);
+                assert!(is_there, "{}: {key}", kind.facts().name);
             }
         }
     }
@@ -88,13 +88,13 @@ fn every_key_of_the_schema_is_written_and_explained() {
 #[test]
 fn every_choice_of_a_workload_is_named() {
     let kind = NewFileKind::Workload;
-    let schema: Value = serde_json::from_str(kind.schema()).unwrap();
+    let schema: Value = serde_json::from_str(kind.facts().schema).unwrap();
     for name in CHOICES {
         for choice in schema["definitions"][name]["oneOf"].as_array().unwrap() {
             let word = choice["const"].as_str().map(str::to_owned);
             let word = word.unwrap_or_else(|| choice["required"][0].as_str().unwrap().to_owned());
             // The requests of a trace are no thing to write by hand.
-            let is_named = word == "trace" || has_word(kind.text(), &word);
+            let is_named = word == "trace" || has_word(kind.facts().text, &word);
             assert!(is_named, "{name}: {word}");
         }
     }

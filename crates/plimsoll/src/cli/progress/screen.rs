@@ -22,7 +22,7 @@ const NAME_MAX: u16 = 40;
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// The screen in so many columns, and at most so many rows.
+/// The screen with `width` columns, and at most `height` rows.
 pub(super) fn drawn(
     state: &RunProgressState,
     elapsed: Duration,
@@ -93,7 +93,7 @@ fn heading(state: &RunProgressState, elapsed: Duration, area: Rect, buffer: &mut
     far.right_aligned().render(area, buffer);
 }
 
-/// A text that is too long for so many columns, with its end left out.
+/// A text, cut to fit into `columns` columns.
 fn cut(text: &str, columns: usize) -> String {
     if Span::raw(text).width() <= columns {
         return text.to_owned();

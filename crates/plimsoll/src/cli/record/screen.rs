@@ -20,7 +20,7 @@ pub(super) struct CaptureScreen {
 }
 
 impl CaptureScreen {
-    /// For so many recordings at once.
+    /// For `count` recordings at once.
     pub(super) fn new(quiet: bool, count: usize) -> Self {
         CaptureScreen {
             is_quiet: quiet,

@@ -85,7 +85,7 @@ impl TuningCourse {
         given.unwrap_or_else(|| usual_warmup(self.length))
     }
 
-    /// Time of so many trials, about.
+    /// Estimated time of `runs` trials.
     pub(super) fn time_of(&self, args: &TuneArgs, runs: u64) -> Nanos {
         let each = self.length.0 + self.warmup(args).0 + OVERHEAD.0;
         Nanos(each.saturating_mul(runs))

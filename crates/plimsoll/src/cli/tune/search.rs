@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Suggestions that are proved, at most.
 const SUGGESTIONS_MAX: usize = 5;
 
-/// Rows of a design that are always folded over: so many stacks at a time do no harm.
+/// Most rows of a design that is always folded over: this number of stacks at a time does no harm.
 const FOLDED_MAX: usize = 16;
 
 /// Blocks of the first screening: two distinguish bursts, and what settings do together, from noise.
@@ -327,7 +327,7 @@ pub(super) fn keep(course: &TuningCourse, value: &serde_json::Value) -> Result<(
     plimsoll_archive::write_result(&path, text).map_err(doing(CliExitCode::Failed, what))
 }
 
-/// Time that so many runs take, in words; none for those in virtual time.
+/// Estimated time of `runs` trials, in words; those of a simulated target take virtual time.
 pub(super) fn time_of(report: &TuningReport<'_>, runs: usize) -> String {
     match report.target.is_simulated() {
         true => "virtual time".into(),

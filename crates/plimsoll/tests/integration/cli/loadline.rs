@@ -11,7 +11,7 @@ const MM1: &str = "sim(queue,servers=1,law=exponential,service=10ms,rate=100000M
 /// The same with half the service time.
 const MM1_FAST: &str = "sim(queue,servers=1,law=exponential,service=5ms,rate=100000M)";
 
-/// `w.toml`: reads at instants of a Poisson process, so many a second.
+/// `w.toml`: reads at instants of a Poisson process, `per_s` per second.
 fn open_loop(lab: &Lab, per_s: f64) {
     workload(
         lab,

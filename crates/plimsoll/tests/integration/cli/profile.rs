@@ -101,7 +101,7 @@ fn the_tutorials_spreadsheet_is_written_with_both_averages() {
 }
 
 /// A recording of `/proc/diskstats`: a disk, its partition, a volume above it, and a disk without
-/// load, for so many seconds.
+/// load, for `seconds` seconds.
 fn diskstats(seconds: u64) -> String {
     let mut out = String::new();
     for s in 0..seconds {

@@ -15,7 +15,7 @@ impl SmallDisk {
         program("mount", &options).map(|_| SmallDisk(path))
     }
 
-    /// Leaves so many bytes; the file that takes the rest is given back.
+    /// Leaves `rest` bytes free, and returns the file that takes the others.
     fn fill(&self, rest: u64) -> String {
         let filler = format!("{}/filler", self.0);
         let found = rustix::fs::statvfs(self.0.as_str()).unwrap();

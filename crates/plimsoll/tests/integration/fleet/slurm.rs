@@ -222,7 +222,7 @@ fn killed(cluster: &Cluster) {
     signal(cluster.pid("n5"), "-KILL");
     assert!(child.wait_with_output().unwrap().status.success());
     assert_eq!(bench.results().trials[0].lost_nodes().count(), 0);
-    // Fifteen are left, and so many are asked for.
+    // Fifteen nodes are left, and all of them are asked for.
     let from = [
         "--clients",
         "slurm:15,exclude=n5",

@@ -158,7 +158,7 @@ impl Loop {
         Some(Loop(text(&output).trim().to_owned()))
     }
 
-    /// So many reads of 4 KiB.
+    /// Reads 4 KiB `count` times.
     fn read(&self, count: u32) {
         let input = format!("if={}", self.0);
         let count = format!("count={count}");

@@ -113,7 +113,7 @@ impl Lab {
         Lab::of(1)
     }
 
-    /// So many nodes in one network: `n1`, `n2`, …
+    /// `count` nodes in one network: `n1`, `n2`, …
     pub(crate) fn of(count: u32) -> Lab {
         // Built before anything is waited for.
         program();

@@ -107,7 +107,8 @@ pub(crate) fn named(folder: &Path, name: &str) {
     });
 }
 
-/// A run of one trial of so many seconds. Their lines are copies of one, with times of their own.
+/// A run of one trial of `seconds` seconds. The lines of the seconds are copies of one, each with its own
+/// time.
 pub(crate) fn long(folder: &Path, seconds: u64) {
     let mut writer = RunFolderWriter::create(folder, &manifest("long")).expect("a new folder");
     writer.event(&began("long"));

@@ -59,7 +59,8 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Asks from elsewhere for so many seconds, each time within two of them.
+/// Asks from elsewhere every half second, `seconds * 2` times. Each answer must come within 2 seconds;
+/// returns the longest time that one took.
 fn answered_elsewhere(server: &TestServer, seconds: u32) -> Duration {
     let mut most = Duration::ZERO;
     for _ in 0..seconds * 2 {

@@ -166,7 +166,7 @@ const FREED: f64 = 1_500.0;
 
 struct Collector {
     free: f64,
-    /// Since when it collects, with so many free then.
+    /// Instant of the collection at which `free` pages were free; `None` while it does not collect.
     since: Option<f64>,
 }
 

@@ -101,9 +101,9 @@ fn lines() -> [Set; 5] {
 struct Crowd {
     /// When they were due; none of what a device goes on with after a trial.
     inside: Vec<Option<f64>>,
-    /// Ends per second, of so many inside.
+    /// Operations that end per second, by the number inside.
     ends: fn(f64) -> f64,
-    /// So many a device goes on with.
+    /// Operations that a device goes on with after a trial.
     keeps: usize,
     now: f64,
     rng: Rng,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands of README and manual: found, split into words, and sorted by how a test carries them out.
 //!
-//! Commands stand in blocks marked `sh`, in blocks all of whose lines are commands, in indented blocks, and
-//! behind `$ ` in a transcript. What a page shows in another way fails [`all`], so that none is passed over.
+//! Commands are in blocks marked `sh`, in blocks all of whose lines are commands, in indented blocks, and
+//! behind `$ ` in a transcript. A command in any other form fails [`all`], so that none is passed over.
 
 use std::path::{Path, PathBuf};
 
