@@ -44,6 +44,9 @@ fn dial_from(to: SocketAddr, port: Option<u16>, limit: Duration) -> io::Result<T
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, port).into(),
         };
         bind(&socket, &from)?;
+        // A port that was closed in the usual way stays in use for a minute. A run of short trials would use
+        // up all privileged ports, and the server refuses others. Nothing is lost: each call has its reply.
+        sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
     }
     match connect(&socket, &to) {
         Ok(()) => {}
@@ -73,5 +76,32 @@ pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// More connections one after the other than there are privileged ports.
+    #[test]
+    fn a_port_can_be_used_again_at_once() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = server.local_addr().unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        for n in 0..2 * PRIVILEGED.count() {
+            let client = dial(to, Duration::from_secs(5)).unwrap();
+            let accepted = server.accept().unwrap();
+            let port = client.local_addr().unwrap().port();
+            // The side that closes first keeps the port.
+            drop(client);
+            drop(accepted);
+            assert_eq!(
+                PRIVILEGED.contains(&port),
+                is_root,
+                "connection {n}: port {port}"
+            );
+        }
     }
 }

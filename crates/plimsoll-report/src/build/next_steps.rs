@@ -4,10 +4,10 @@
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::text::shell_word;
 use plimsoll_core::workload::{Workload, WorkloadMultiple};
-use plimsoll_stats::load_line::LoadLineStop;
+use plimsoll_stats::load_line::{ArmLoadLine, LoadLineStop};
 
 use super::view::ResultsView;
-use super::{answer, faults, load_line, overload, winner};
+use super::{answer, faults, load_line, overload, uses, winner};
 use crate::model::ReportNextStep;
 use crate::words;
 
@@ -88,6 +88,23 @@ fn rest(view: &ResultsView<'_>) -> ReportNextStep {
     )
 }
 
+/// Of several uses: the one with the least head-room, for longer.
+fn tightest_use(view: &ResultsView<'_>, first: &ArmLoadLine<'_>) -> ReportNextStep {
+    let low = |line: &&ArmLoadLine<'_>| line.result.sustained.low;
+    let lines = view.load_lines.iter();
+    let tightest = lines
+        .min_by(|a, b| low(a).total_cmp(&low(b)))
+        .unwrap_or(first);
+    let label = &tightest.entry.label;
+    let name = label.split(' ').next().unwrap_or(label);
+    let mut words = vec!["fit-for".to_owned(), name.to_owned()];
+    words.extend(targets(view));
+    step(
+        "Ask about the use with the least head-room for longer.",
+        line(&words),
+    )
+}
+
 /// Of load lines.
 fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     let lines = &view.load_lines;
@@ -96,16 +113,22 @@ fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
         let those = lines.iter().filter(|line| line.result.stop == Some(stop));
         those.count()
     };
+    if uses::are_several(view) {
+        return Some(tightest_use(view, first));
+    }
     let anew = ["-o", "--output"];
+    // Other commands have no range of multiples.
+    let command = view.results.manifest.command.get(1);
+    let has_range = command.is_some_and(|name| ["loadline", "fit-for"].contains(&&**name));
     let can_be_less = matches!(first.unit, WorkloadMultiple::Rate);
     // Of one among several it is known how it compares.
     let is_open = |many: usize| many > 1 || (many == 1 && lines.len() == 1);
-    if ended(LoadLineStop::NothingCarried) == lines.len() && can_be_less {
+    if ended(LoadLineStop::NothingCarried) == lines.len() && can_be_less && has_range {
         let from = format!("{}", first.goal.smallest / 10.0);
         let text = "Search below the smallest multiple that was allowed.";
         return Some(step(text, again(view, &[("--min", &from)], &anew)));
     }
-    if is_open(ended(LoadLineStop::EverythingCarried)) {
+    if is_open(ended(LoadLineStop::EverythingCarried)) && has_range {
         let to = format!("{}", first.goal.largest * 10.0);
         let text = "Search beyond the largest multiple that was allowed.";
         return Some(step(text, again(view, &[("--max", &to)], &anew)));
