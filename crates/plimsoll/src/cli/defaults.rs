@@ -6,6 +6,7 @@
 
 use plimsoll_console::context::variable;
 use plimsoll_console::failure::CliError;
+use plimsoll_machine::host::check_way;
 use plimsoll_run::toml_file;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -73,6 +74,9 @@ impl OptionDefaults {
         let Some(file) = file() else {
             return Ok(None);
         };
+        // It says where root writes its results: no other user may change it.
+        check_way(&file)
+            .map_err(|error| CliError::usage(format!("read the configuration: {error}")))?;
         let text = toml_file::read("configuration", &file)?;
         let wrong = |reason: String| {
             CliError::invalid(format!("configuration {}: {reason}", file.display()))

@@ -36,6 +36,7 @@ use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
+use plimsoll_core::text::enumerated;
 use plimsoll_core::written::{WrittenSeed, WrittenTime};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_machine::journal::StateDir;
@@ -364,6 +365,17 @@ fn planned(
     }
 }
 
+/// A slow system takes seconds for it, in which nothing else is printed.
+fn announce_self_test(job: &CampaignMeasurement<'_>, arms: &ArmSet) {
+    let systems = arms.probed().zip(&job.targets);
+    let kept = systems.filter(|(_, target)| target.keeps_data());
+    let names: Vec<&str> = kept.map(|((name, _), _)| name).collect();
+    if !job.attempt.json && !names.is_empty() {
+        let systems = enumerated(&names);
+        terminal::say(&format!("self-test: writing and reading back on {systems}"));
+    }
+}
+
 fn play(
     job: &CampaignMeasurement<'_>,
     arms: &ArmSet,
@@ -384,6 +396,7 @@ fn play(
         notes.extend(campaign::busy_now());
     }
     if settings.verify {
+        announce_self_test(job, arms);
         let proved = campaign::prove(arms, id, settings.seed, SelfTestDepth::Quick, stop)?;
         campaign::refuse_failed(&proved)?;
         notes.extend(campaign::unseen(&proved));

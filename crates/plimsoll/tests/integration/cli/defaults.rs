@@ -3,6 +3,7 @@
 
 use super::bad_input::refuses;
 use crate::support::{Lab, text};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 /// The program with a configuration of this text.
@@ -92,6 +93,26 @@ fn a_default_gives_no_consent_and_a_mistake_is_told_with_its_place() {
         assert!(told.contains(words), "{file}: {told}");
         assert!(told.contains("config.toml"), "{file}: {told}");
     }
+}
+
+/// It says where root writes.
+#[test]
+fn a_file_that_another_user_could_change_is_refused() {
+    let lab = Lab::new();
+    let compare = ["compare", "sim", "-w", "randread", "--dry-run"];
+    assert!(
+        with(&lab, "results = \"/tmp/x\"\n", &compare)
+            .status
+            .success()
+    );
+    let path = lab.path("config.toml");
+    let all = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&path, all).unwrap();
+    let variables = [("PLIMSOLL_CONFIG", path.to_str().unwrap())];
+    let told = text(&lab.run_with(&variables, &compare).stderr);
+    assert!(told.contains("can be written by other users"), "{told}");
+    let none = [("PLIMSOLL_CONFIG", "/dev/null")];
+    assert!(lab.run_with(&none, &compare).status.success());
 }
 
 /// The candidates for the last of these words.
