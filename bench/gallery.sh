@@ -21,7 +21,8 @@ make_report() {
   "$program" "$@" ${budget:+--budget "$budget"} -o "$out" >"$out.txt" 2>"$out.log" || code=$?
   # 10 to 12 are answers as well.
   case $code in 0 | 10 | 11 | 12) ;; *) echo "gallery.sh: $name: exit code $code" >&2; tail -n 3 "$out.log" >&2; return ;; esac
-  cp "$out/report.html" "docs/gallery/$name.html"
+  # The place of this tree and of the program is no part of a report.
+  sed -e "s|$program|plimsoll|g" -e "s|$PWD|/plimsoll|g" "$out"/*.html >"docs/gallery/$name.html"
   echo "$name: $(stat -c %s "docs/gallery/$name.html") bytes, exit code $code"
 }
 

@@ -103,7 +103,7 @@ pub enum LoadLineQuantity {
     Errors,
 }
 
-/// A limit held against the trials of a system under a workload.
+/// Whether the trials of a system under a workload kept a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -85,7 +85,7 @@ pub struct RunResultsDocument {
     pub loops: Vec<LoadLoopComparison>,
     /// The load lines.
     pub load_lines: RunResultsLoadLines,
-    /// Limits that trials were held against.
+    /// Limits of the trials, and whether they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<SloResult>,
     /// Limits and causes of differences, with their evidence.

@@ -116,7 +116,7 @@ pub(crate) fn lead_in_words(row: &ArmComparison) -> Option<String> {
     let (metric, times) = (row.metric.name(), estimate(&times));
     Some(match row.metric.more_is_better() {
         true => format!("{better} has {times}× the {metric} of {other}"),
-        false => format!("{other} has {times}× the {metric} of {better}"),
+        false => format!("{better} has a {times}× lower {metric} than {other}"),
     })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits that the trials of a run are held against: kept, broken, or too few operations to know.
+//! Limits of the trials of a run: kept, broken, or too few operations to know.
 
 use plimsoll_core::event::{RunManifest, TrialResult};
 use plimsoll_core::load_line::{LoadLineQuantity, LoadLineSlo, SloResult, SloVerdict};
@@ -49,10 +49,7 @@ fn held_against(slo: &LoadLineSlo, trials: &[&TrialResult]) -> (Option<f64>, Slo
 
 /// Whether a trial has operations enough for the limited quantity.
 fn is_known(slo: &LoadLineSlo, trial: &TrialResult) -> bool {
-    let kinds = trial.stats.0.iter();
-    let about = kinds.filter(|(kind, _)| slo.is_about(**kind));
-    let mut all = plimsoll_core::event::KindStats::default();
-    about.for_each(|(_, stats)| all.merge(stats));
+    let all = trial.stats.about(slo);
     match slo.quantity {
         LoadLineQuantity::Quantile(q) => all.response.supports_quantile(q),
         LoadLineQuantity::Mean | LoadLineQuantity::Errors => all.ops() > 0,

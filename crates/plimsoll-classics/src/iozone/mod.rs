@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! iozone 3 in throughput mode: a number of children, each with a file of its own, all write, read or
-//! jump about at the same time until the first of them has finished. Without a number of children it
+//! iozone 3 in throughput mode: a number of children, each with a separate file, all write, read or
+//! seek at the same time until the first of them has finished. Without a number of children it
 //! is the single-file mode: one file, and a table.
 
 mod text;

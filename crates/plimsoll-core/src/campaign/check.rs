@@ -316,7 +316,7 @@ impl CampaignSpec {
         if self.load_line.is_some() && !trial.limits.is_empty() {
             found.other(
                 "trial.limits",
-                "a load line has limits of its own: load_line.limits",
+                "a load line takes its limits from load_line.limits",
             );
         }
         let is_size = |size: crate::written::WrittenSize| size.0 > 0;

@@ -169,7 +169,7 @@ pub struct CampaignTrial {
     /// Whether each workload is also played with half and with double the client's processors.
     #[serde(skip_serializing_if = "is_no")]
     pub prove_client: bool,
-    /// Limits that each trial is held against, such as `p99 < 20ms`.
+    /// Limits that each trial must keep, such as `p99 < 20ms`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
 }

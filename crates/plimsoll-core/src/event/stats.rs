@@ -124,11 +124,17 @@ impl OpStats {
         batch
     }
 
-    /// Value of the limited quantity for these operations: nanoseconds, or a share.
-    pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
+    /// The operations that a limit is about.
+    pub fn about(&self, limit: &LoadLineSlo) -> KindStats {
         let mut all = KindStats::default();
         let about = self.0.iter().filter(|(kind, _)| limit.is_about(**kind));
         about.for_each(|(_, stats)| all.merge(stats));
+        all
+    }
+
+    /// Value of the limited quantity for these operations: nanoseconds, or a share.
+    pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
+        let all = self.about(limit);
         limit.value(&all.response, all.errors)
     }
 

@@ -121,7 +121,7 @@ impl fmt::Display for PlanCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanReadinessCheck {
-    /// A socket (or any file) exists at this path.
+    /// A file exists at this path; a socket takes connections.
     Exists(String),
     /// The daemon listens on this TCP port of its node.
     Port(u16),

@@ -18,7 +18,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::clock::{HostTimeSource as _, SystemClock};
 use super::error::HostError;
 use super::{MARK_FILE, files, places, removal};
 
@@ -30,6 +32,9 @@ const PRIVATE: u32 = 0o700;
 
 /// Most bytes of a mark file; ours have some fifty.
 const MARK_BYTES: u64 = 4096;
+/// How often, and at which distance, a mark is looked for in a directory of our name that has other contents.
+const MARK_READS: usize = 10;
+const MARK_PAUSE: Duration = Duration::from_millis(100);
 
 /// The text of a mark file: the identifier of the journal, then how many of the directories above
 /// were made for this one, if any.
@@ -237,13 +242,20 @@ fn remove_marked(
     let Some(inside) = open(parent, name, path)? else {
         return Ok(());
     };
-    let mark = Mark::read_in(&inside);
-    if mark.is_none() && name.to_string_lossy().contains(id) {
+    let mut mark = Mark::read_in(&inside);
+    let is_named = name.to_string_lossy().contains(id);
+    // A cluster that moves its files to a new node may show none for a moment.
+    let clock = SystemClock::new();
+    for _ in 0..MARK_READS {
+        if mark.is_some() || !is_named {
+            break;
+        }
         // Another process removed the contents, our mark first. Only an empty directory of our name may go.
         match rustix::fs::unlinkat(parent, name, rustix::fs::AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            Err(_) => return Err(not_ours(path, id)),
+            Err(_) => clock.pause(MARK_PAUSE),
         }
+        mark = Mark::read_in(&inside);
     }
     if mark.is_none_or(|mark| mark.id != id) {
         return Err(not_ours(path, id));

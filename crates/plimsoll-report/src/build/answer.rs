@@ -84,9 +84,11 @@ fn measured(view: &ResultsView<'_>) -> (ReportSeverity, String) {
         [_] => tail(view),
         _ => String::new(),
     };
-    match told.is_empty() {
-        true => (ReportSeverity::Care, NO_TRIAL.into()),
-        false => (tone, format!("{}{tail}.", told.join("; "))),
+    match (told.is_empty(), load(view)) {
+        (false, _) => (tone, format!("{}{tail}.", told.join("; "))),
+        (true, load) if load.is_empty() => (ReportSeverity::Care, NO_TRIAL.into()),
+        // One system in several conditions, which nothing compares.
+        (true, load) => (ReportSeverity::Plain, format!("Measured: {load}.")),
     }
 }
 

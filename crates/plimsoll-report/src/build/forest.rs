@@ -35,11 +35,20 @@ pub(super) fn figure(view: &ResultsView<'_>) -> ReportFigure {
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
+    let (title, told) = match rows().count() {
+        // One system, whose control is all there is.
+        0 => (
+            format!("How far does {} differ from itself?", chart.base),
+            "It was measured twice".to_owned(),
+        ),
+        count => {
+            let count = words::count(count, "comparison");
+            (title, format!("Of {count}: {}", told.join(", ")))
+        }
+    };
     let answer = format!(
-        "Of {}: {}. The band is ±{}, within which systems count as equivalent; lines are {} \
+        "{told}. The band is ±{}, within which systems count as equivalent; lines are {} \
          confidence intervals.",
-        words::count(rows().count(), "comparison"),
-        told.join(", "),
         words::percent_whole(chart.margin),
         words::percent_whole(view.results.manifest.policy.confidence)
     ) + &control(view);

@@ -38,6 +38,9 @@ pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
         return vec![rest(view)];
     }
     if is_of_file(view) {
+        if let Some(more) = more_time(view) {
+            return vec![more];
+        }
         let text = "See whether it is the same another day; then plimsoll diff.";
         return vec![step(text, again(view, &[], &["-o", "--output"]))];
     }
@@ -133,13 +136,20 @@ fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
         let text = "Search beyond the largest multiple that was allowed.";
         return Some(step(text, again(view, &[("--max", &to)], &anew)));
     }
-    if ended(LoadLineStop::BudgetReached) > 0 && load_line::is_open(view) {
-        let seconds: f64 = lines.iter().map(|line| line.result.seconds).sum();
-        let budget = format!("{:.0}m", (seconds * 2.5 / 60.0).ceil().max(1.0));
-        let text = "Search again with more time: the interval is still wide.";
-        return Some(step(text, again(view, &[("--budget", &budget)], &anew)));
-    }
-    safe_load(view)
+    more_time(view).or_else(|| safe_load(view))
+}
+
+/// A search whose time was over before it had decided.
+fn more_time(view: &ResultsView<'_>) -> Option<ReportNextStep> {
+    let lines = view.load_lines.iter();
+    let was_over = lines
+        .clone()
+        .any(|line| line.result.stop == Some(LoadLineStop::BudgetReached));
+    let seconds: f64 = lines.map(|line| line.result.seconds).sum();
+    let budget = format!("{:.0}m", (seconds * 2.5 / 60.0).ceil().max(1.0));
+    let text = "Search again with more time: the interval is still wide.";
+    let command = again(view, &[("--budget", &budget)], &["-o", "--output"]);
+    (was_over && load_line::is_open(view)).then(|| step(text, command))
 }
 
 /// A comparison at a load that every system carries.

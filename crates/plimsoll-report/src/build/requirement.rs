@@ -2,6 +2,7 @@
 //! Whether systems fit a use: what it needs, who says so, and the verdict on each system.
 
 use plimsoll_core::load_line::LoadLineRequirement;
+use plimsoll_core::text::enumerated;
 use plimsoll_core::units;
 use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 
@@ -51,11 +52,13 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
         let those = lines().filter(|line| LoadLineFit::of(line) == fit);
         let names: Vec<String> = those.map(|line| view.name_of(line.arm)).collect();
         let verb = if names.len() == 1 { one } else { many };
-        (!names.is_empty()).then(|| format!("{} {verb} {name}", names.join(", ")))
+        (!names.is_empty()).then(|| format!("{} {verb} {name}", enumerated(&names)))
     };
     let clauses: Vec<String> = told.into_iter().filter_map(clause).collect();
     let room = carried(view, best).map_or(String::new(), |text| {
-        format!("; of {}: {text}", view.name_of(best.arm))
+        // The text begins with "it carries".
+        let text = text.strip_prefix("it ").unwrap_or(&text);
+        format!("; {} {text}", view.name_of(best.arm))
     });
     let tone = match lines().all(|line| LoadLineFit::of(line) == LoadLineFit::Fits) {
         true => ReportSeverity::Good,

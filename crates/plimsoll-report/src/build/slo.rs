@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits that trials were held against: pass, fail, or not known.
+//! Limits of the trials of a run: pass, fail, or not known.
 
 use plimsoll_core::load_line::{LoadLineSlo, SloResult, SloVerdict};
 
 use super::view::ResultsView;
 use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
 
-/// The sentence that answers: each limit, with the value it was held against.
+/// The sentence that answers: each limit, with the measured value.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
     let worst = view.slos.iter().map(|slo| slo.verdict).max_by_key(weight)?;
     let told: Vec<String> = view.slos.iter().map(|slo| sentence(view, slo)).collect();

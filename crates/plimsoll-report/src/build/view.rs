@@ -33,7 +33,7 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) steps: Vec<ArmComparison>,
     /// The load lines that were searched.
     pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
-    /// Limits that trials were held against.
+    /// Limits of the trials, and whether they were kept.
     pub(crate) slos: Vec<SloResult>,
     /// Possible limits of each arm under each workload.
     pub(crate) explanations: Vec<ArmExplanations>,

@@ -310,11 +310,11 @@ fn without_values(view: &ResultsView<'_>, row: &ArmComparison) -> String {
 
 fn equivalent(view: &ResultsView<'_>, first: &ArmComparison, equal: &[&str]) -> String {
     format!(
-        "{} and {} are equivalent on {}: their {} is within ±{}",
+        "{} and {} are equivalent on {}: within ±{} of each other in {}",
         first.base,
         equal.join(", "),
         words::workload(first),
-        first.metric.name(),
-        words::percent_whole(view.results.manifest.policy.margin)
+        words::percent_whole(view.results.manifest.policy.margin),
+        first.metric.name()
     )
 }

@@ -2,11 +2,13 @@
 //! Ratios on a logarithmic axis: a mark per arm, its interval as a line, the margin as a band.
 
 use super::scale::{AxisScale, ratio_ticks};
-use super::{Anchor, Canvas, WIDTH, fit};
+use super::{Anchor, CHARACTER, Canvas, WIDTH, fit, fit_end};
 use crate::model::{ForestChart, ForestGroup, ForestRow};
 
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 640.0;
+/// Left end of the column of ratios.
+const TEXT: f64 = 664.0;
 const ROW: f64 = 26.0;
 const HEAD: f64 = 30.0;
 
@@ -14,7 +16,7 @@ pub(super) fn draw(forest: &ForestChart) -> Canvas {
     let scale = axis(forest);
     let mut canvas = Canvas::new();
     let words = forest.words;
-    canvas.text((664.0, 14.0), Anchor::Start, "muted", words.ratio);
+    canvas.text((TEXT, 14.0), Anchor::Start, "muted", words.ratio);
     canvas.text((WIDTH, 14.0), Anchor::End, "muted", words.verdict);
     let mut y = 8.0;
     for group in &forest.groups {
@@ -91,7 +93,10 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
         "",
         &fit(&row.label, LEFT - 24.0),
     );
-    canvas.text((664.0, y + 4.0), Anchor::Start, "number", &row.text);
+    let words = row.verdict.split(", ").map(|part| part.chars().count());
+    let verdict_width = words.max().unwrap_or(0) as f64 * CHARACTER;
+    let text = fit_end(&row.text, WIDTH - TEXT - verdict_width - 12.0);
+    canvas.text((TEXT, y + 4.0), Anchor::Start, "number", &text);
     // Details after a verdict's word go below it: beside the ratio there is no room for both.
     let class = format!("{tone} strong");
     match row.verdict.split_once(", ") {

@@ -221,12 +221,26 @@ const CHARACTER: f64 = 6.4;
 
 /// Shortens a text to about this many user units at the charts' type size.
 fn fit(text: &str, width: f64) -> String {
-    let most =
-        plimsoll_core::num::to_usize(plimsoll_core::num::floor_u64(width / CHARACTER)).max(4);
+    let most = characters_in(width);
     if text.chars().count() <= most {
         return text.into();
     }
     let mut short: String = text.chars().take(most - 1).collect();
     short.push('…');
     short
+}
+
+/// The same where the end is what matters: a figure behind a name.
+fn fit_end(text: &str, width: f64) -> String {
+    let (most, length) = (characters_in(width), text.chars().count());
+    if length <= most {
+        return text.into();
+    }
+    let end: String = text.chars().skip(length + 1 - most).collect();
+    format!("…{end}")
+}
+
+/// How many characters of text this width has room for.
+fn characters_in(width: f64) -> usize {
+    plimsoll_core::num::to_usize(plimsoll_core::num::floor_u64(width / CHARACTER)).max(4)
 }

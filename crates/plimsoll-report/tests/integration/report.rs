@@ -650,8 +650,8 @@ fn faults_are_among_the_verdicts_and_each_has_what_was_lost() {
     let results = under_faults();
     let said = text(&results);
     for expect in [
-        "× the write outage of local on",
-        "× the degraded time of local on",
+        "× lower write outage than",
+        "× lower degraded time than",
         "local: 6 of 6 survived",
         "raid1: acknowledged writes were lost after 1 of 3 faults",
         "raid1: every fault",

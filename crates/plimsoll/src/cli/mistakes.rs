@@ -23,7 +23,7 @@ const FOREIGN_COMMANDS: [(&str, &str); 7] = [
 ];
 
 /// Options that have another name than a user may remember.
-const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
+const RENAMED_OPTIONS: [(&str, &str, &str); 8] = [
     ("export", "--to", "--format"),
     ("push", "--to", "--server"),
     ("loadline", "--from", "--min"),
@@ -32,7 +32,6 @@ const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
     ("fit-for", "--to", "--max"),
     ("", "--no-verify", "--no-self-test"),
     ("", "--verify-data", "--check-data"),
-    ("", "--label", "--name"),
 ];
 
 /// The error of the parser, with a way out where one is known.
@@ -71,22 +70,12 @@ struct MistakenCommand {
 
 impl MistakenCommand {
     fn of(words: &[String]) -> MistakenCommand {
-        let root = super::definition();
-        let mut names = vec!["plimsoll".to_owned()];
-        let mut command = root.clone();
-        for word in words {
-            match command.find_subcommand(word) {
-                Some(inner) => {
-                    names.push(word.clone());
-                    command = inner.clone();
-                }
-                None => break,
-            }
-        }
+        let commands = super::commands_named(words);
+        let names = commands.iter().map(|command| command.get_name().to_owned());
         MistakenCommand {
-            root,
-            names,
-            command,
+            names: names.collect(),
+            root: commands[0].clone(),
+            command: commands[commands.len() - 1].clone(),
         }
     }
 

@@ -249,18 +249,29 @@ fn misread(words: &[String], error: &clap::Error) -> CliError {
     CliError::invalid(format!("{}: {text}", words.join(" ")))
 }
 
-/// Whether a command has an option of this name.
-fn has_option(words: &[String], name: &str) -> bool {
-    let mut command = Cli::command();
+/// The commands that the words name, from the program itself to the innermost one.
+fn commands_named(words: &[String]) -> Vec<clap::Command> {
+    let mut commands = vec![definition()];
     for word in words {
-        match command.find_subcommand(word) {
-            Some(inner) => command = inner.clone(),
-            None => break,
-        }
+        let innermost = commands
+            .last()
+            .and_then(|command| command.find_subcommand(word));
+        let Some(inner) = innermost.cloned() else {
+            break;
+        };
+        commands.push(inner);
     }
-    command
-        .get_arguments()
-        .any(|arg| arg.get_long() == Some(name))
+    commands
+}
+
+/// Whether the command that the words name has an option of this name.
+fn has_option(words: &[String], name: &str) -> bool {
+    let commands = commands_named(words);
+    let mut options = commands
+        .last()
+        .into_iter()
+        .flat_map(clap::Command::get_arguments);
+    options.any(|argument| argument.get_long() == Some(name))
 }
 
 fn carry_out(command: CliCommand) -> CliResult {

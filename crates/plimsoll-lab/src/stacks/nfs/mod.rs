@@ -31,8 +31,8 @@ const NFS_PORT: u16 = 2049;
 /// The name of the export.
 const EXPORT: &str = "/export";
 
-/// The log file of ganesha, in the stack's directory.
-const LOG: &str = "ganesha.log";
+/// The log of ganesha, which is its output as well: an error has its last lines.
+const LOG: &str = "ganesha.out";
 
 /// The script that checks whether ganesha serves.
 const SERVES: &str = include_str!("serves.sh");

@@ -3,6 +3,9 @@
 
 use plimsoll_core::plan::{PlanCommand, PlanCommandArg, PlanReadinessCheck};
 use std::fs::{self, File};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Component, Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -168,7 +171,7 @@ impl LocalHost {
         ready: &PlanReadinessCheck,
     ) -> Result<bool, HostError> {
         Ok(match ready {
-            PlanReadinessCheck::Exists(path) => Path::new(path).exists(),
+            PlanReadinessCheck::Exists(path) => is_there(Path::new(path)),
             // Looked up in the daemon's own network, whichever that is.
             PlanReadinessCheck::Port(port) => ports::is_listening(pid, *port),
             PlanReadinessCheck::Size { path, bytes } => {
@@ -245,15 +248,33 @@ fn names_device(word: &str) -> bool {
 
 /// Removes the socket that an nbdkit which was killed left behind: it takes no address in use.
 fn remove_dead_socket(args: &[impl AsRef<std::ffi::OsStr>]) {
-    use std::os::unix::fs::FileTypeExt as _;
     let mut words = args.iter().map(AsRef::as_ref);
     let mut words = words.by_ref().skip_while(|word| *word != "--unix");
     let Some(socket) = words.nth(1) else { return };
-    let is_socket = std::fs::symlink_metadata(socket).is_ok_and(|it| it.file_type().is_socket());
-    if is_socket && std::os::unix::net::UnixStream::connect(socket).is_err() {
+    let is_socket = fs::symlink_metadata(socket).is_ok_and(|it| it.file_type().is_socket());
+    if is_socket && !takes_connections(Path::new(socket)) {
         // Where it cannot be removed, nbdkit says what is in its way.
-        let _ = std::fs::remove_file(socket);
+        let _ = fs::remove_file(socket);
     }
+}
+
+/// Whether a file is there. A socket is there from when its server has bound it, and takes connections only
+/// from when that listens: a client that comes between is refused.
+fn is_there(path: &Path) -> bool {
+    let facts = fs::metadata(path);
+    facts.is_ok_and(|facts| !facts.file_type().is_socket() || takes_connections(path))
+}
+
+/// Whether a server takes connections at this socket. Its address is short, however long the path is.
+fn takes_connections(socket: &Path) -> bool {
+    let (Some(parent), Some(name)) = (socket.parent(), socket.file_name()) else {
+        return false;
+    };
+    let Ok(directory) = File::open(parent) else {
+        return false;
+    };
+    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+    UnixStream::connect(short.join(name)).is_ok()
 }
 
 #[cfg(test)]
@@ -261,6 +282,27 @@ mod tests {
     use super::*;
     use crate::host::{Host as _, SearchPath};
     use plimsoll_core::plan::PlanAction;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
+    /// A port mapper that had bound its socket and did not listen yet made the NFS server end.
+    #[test]
+    fn a_socket_is_there_when_it_takes_connections() {
+        let place = tempfile::tempdir().unwrap();
+        // Longer than the address of a socket may be.
+        let deep = place.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).unwrap();
+        let path = deep.join("socket");
+        assert!(!is_there(&path));
+        let bound = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let directory = File::open(&deep).unwrap();
+        let short = format!("/proc/self/fd/{}/socket", directory.as_raw_fd());
+        rustix::net::bind(&bound, &SocketAddrUnix::new(short).unwrap()).unwrap();
+        assert!(path.exists() && !is_there(&path), "bound");
+        rustix::net::listen(&bound, 1).unwrap();
+        assert!(is_there(&path), "listening");
+        std::fs::write(deep.join("file"), "").unwrap();
+        assert!(is_there(&deep.join("file")));
+    }
 
     #[test]
     fn a_shell_carries_out_what_the_same_plan_wrote_and_nothing_else() {
